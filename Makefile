@@ -1,0 +1,44 @@
+# Signalbox. `make help` lists the targets.
+SHELL := /bin/bash
+GO ?= go
+TOOL := $(GO) tool -modfile=tools/go.mod
+
+.DEFAULT_GOAL := help
+.PHONY: help build test test-deps unit fuzz bench record lint fmt cover install
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+build: ## build bin/signalbox
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/signalbox ./cmd/signalbox
+
+install: ## install signalbox into $GOBIN
+	CGO_ENABLED=0 $(GO) install -trimpath ./cmd/signalbox
+
+test: test-deps ## run every test with the race detector (installs redis-server on Debian as root)
+	$(GO) vet ./...
+	$(GO) test -race -timeout 9m ./...
+
+test-deps: ## install what the tests need and the machine lacks
+	@./.ci/test-deps
+
+unit: ## run the tests that need no redis-server, without the race detector
+	$(GO) test -short ./...
+
+fuzz: ## fuzz each target for a while: make fuzz FUZZTIME=30s
+	@./.ci/fuzz $(or $(FUZZTIME),10s)
+
+record: test-deps ## record the answers of the transcripts anew, from a real redis-server
+	$(GO) test ./engine -run Transcript -record
+
+bench: test-deps ## measure beside Redis and bare round trips; prints ratios
+	$(GO) -C bench run .
+
+lint: ## run the linters, pinned in tools/go.mod
+	$(TOOL) golangci-lint run ./...
+
+fmt: ## format the code
+	$(TOOL) golangci-lint fmt ./...
+
+cover: test-deps ## write coverage.html
+	$(GO) test -coverprofile=coverage.out -coverpkg=./... ./... && $(GO) tool cover -html=coverage.out -o coverage.html
