@@ -1,0 +1,24 @@
+// Package engine is a Redis-compatible data-structure server as a Go package:
+// strings, lists, sets, hashes, sorted sets, transactions, blocking commands,
+// Lua scripts, and publish and subscribe, in RESP2 and RESP3.
+//
+//	e, err := engine.Open(engine.Options{})
+//	if err != nil { ... }
+//	defer e.Close()
+//
+//	go e.Serve(listener)              // for redis-cli and any client
+//	conn, err := e.Dial()             // a net.Conn without a network, for any Go client
+//	reply, err := e.Do(ctx, "INCR", "visits")
+//
+// Commands answer as Redis 7.0 does, its error texts included. Data lives in
+// memory only: it is gone with Close.
+//
+// An engine has no goroutine and no state at package level, and waits on
+// channels only, so a whole engine with its clients runs inside a
+// testing/synctest bubble, in virtual time, if it is opened there.
+//
+// Inside: internal/server is the shell (goroutines, sockets, clock) around the
+// pure core internal/exec; internal/command is the table of commands on data;
+// internal/keyspace the data; internal/ds the containers; internal/lua the
+// scripts; internal/resp the protocol.
+package engine

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/signalbox-io/signalbox/engine/internal/exec"
+	"github.com/signalbox-io/signalbox/engine/internal/resp"
+	"github.com/signalbox-io/signalbox/engine/internal/server"
+)
+
+// ErrClosed is returned by calls on an engine that has been closed.
+var ErrClosed = server.ErrClosed
+
+// RedisVersion is the version of Redis whose behaviour the engine has.
+const RedisVersion = exec.RedisVersion
+
+// Options configure an engine. The zero value is a good engine: no password,
+// and connections from this machine only.
+type Options struct {
+	// Password that clients must give with AUTH or HELLO. Without one, only
+	// connections from the loopback interface, Unix sockets and this process
+	// are accepted.
+	Password string
+	// MaxClients bounds the open connections; 0 means 10,000.
+	MaxClients int
+	// Port and UnixPath are where the caller will listen. They are only told
+	// to clients (INFO, CONFIG GET).
+	Port     int
+	UnixPath string
+	// Log takes the messages of scripts (redis.log) with their level, from 0
+	// for debug to 3 for warning. It must return quickly. May be nil.
+	Log func(level int, message string)
+}
+
+// Engine is a running engine. Its methods may be called from any goroutine.
+type Engine struct{ server *server.Server }
+
+// Open starts an empty engine that listens nowhere yet.
+func Open(options Options) (*Engine, error) {
+	if options.MaxClients < 0 {
+		return nil, fmt.Errorf("engine: MaxClients is %d: give 0 for the default, or a positive number", options.MaxClients)
+	}
+	return &Engine{server.New(server.Options{
+		Password:   options.Password,
+		MaxClients: options.MaxClients,
+		Port:       options.Port,
+		UnixPath:   options.UnixPath,
+		Log:        options.Log,
+	})}, nil
+}
+
+// Serve accepts connections from l and serves them until the engine is closed,
+// when it returns nil, or until accepting fails. It closes l.
+func (e *Engine) Serve(l net.Listener) error { return e.server.Serve(l) }
+
+// ServeConn serves one connection until either end closes it. It closes conn.
+func (e *Engine) ServeConn(conn net.Conn) error { return e.server.ServeConn(conn) }
+
+// Dial returns a new connection to the engine that needs no network. It fits
+// the Dialer of any client. A password is needed as on any connection.
+func (e *Engine) Dial() (net.Conn, error) { return e.server.Dial() }
+
+// Connections is how many connections are open.
+func (e *Engine) Connections() int { return e.server.Connections() }
+
+// Close closes every listener and connection and waits until all goroutines
+// have ended. It is safe to call more than once.
+func (e *Engine) Close() error { return e.server.Close() }
+
+// Reply is the answer to Do.
+type Reply struct{ value resp.Value }
+
+// Error is an error that a command answered with, such as WRONGTYPE.
+type Error string
+
+func (e Error) Error() string { return string(e) }
+
+// Do runs one command in process, without a connection or parsing, and waits
+// for its reply; blocking commands wait until ctx ends. An error reply is
+// returned as Error. Each call stands alone: SELECT, MULTI, WATCH and
+// SUBSCRIBE have no effect on later calls. No password is needed.
+func (e *Engine) Do(ctx context.Context, args ...string) (Reply, error) {
+	if len(args) == 0 {
+		return Reply{}, errors.New("engine: Do needs a command")
+	}
+	raw := make([][]byte, len(args))
+	for i, a := range args {
+		raw[i] = []byte(a)
+	}
+	value, err := e.server.Do(ctx, raw)
+	if err != nil {
+		return Reply{}, err
+	}
+	if value.Kind == resp.Error {
+		return Reply{}, Error(value.Str)
+	}
+	return Reply{value}, nil
+}
+
+// IsNil reports whether the reply is the null of Redis: no such key, no such
+// element, or a wait that timed out.
+func (r Reply) IsNil() bool { return r.value.Kind == resp.Null }
+
+// Int is the reply of commands that answer with an integer; 0 for others.
+func (r Reply) Int() int64 { return r.value.Int }
+
+// String is the reply of commands that answer with a string; for others it is
+// a readable form.
+func (r Reply) String() string { return r.value.Text() }
+
+// Len is the number of elements of an array reply; 0 for others.
+func (r Reply) Len() int { return len(r.value.Elems) }
+
+// At is the i-th element of an array reply.
+func (r Reply) At(i int) Reply { return Reply{r.value.Elems[i]} }

@@ -1,0 +1,100 @@
+package command
+
+import (
+	"math/rand/v2"
+
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
+	"github.com/signalbox-io/signalbox/engine/internal/resp"
+)
+
+// Ctx is what a handler has to work with: one call of one command.
+type Ctx struct {
+	// Args are the arguments, the command's name first. They alias the
+	// connection's buffer: what outlives the call must be copied.
+	Args  [][]byte
+	NowUs int64 // the time of this call, in µs since the epoch
+	Space *keyspace.Space
+	DB    *keyspace.DB
+	Out   *resp.Writer
+	Rand  *rand.Rand
+	// Caller is the session, for the commands of package exec.
+	Caller any
+	// CanBlock is false inside transactions and scripts, where a command that
+	// would block answers as if its time were up.
+	CanBlock bool
+	// MaxStringBytes bounds what APPEND and SETRANGE may build.
+	MaxStringBytes int64
+
+	block Block
+}
+
+// Block describes what a call waits for; see Ctx.Block.
+type Block struct {
+	Keys      [][]byte
+	TimeoutUs int64 // 0 is for ever
+	OnTimeout func(out *resp.Writer)
+}
+
+// NowMs is the time of this call in ms since the epoch.
+func (c *Ctx) NowMs() int64 { return c.NowUs / 1000 }
+
+// Arg is the i-th argument as a string of its own.
+func (c *Ctx) Arg(i int) string { return string(c.Args[i]) }
+
+// Touch reports that key was changed, created or deleted.
+func (c *Ctx) Touch(key []byte) { c.DB.Touch(key) }
+
+// Block makes the client wait until one of keys is touched, when the command
+// is run again from the start, or until the time is up, when onTimeout writes
+// the reply. The handler returns right after, having written nothing. Where
+// blocking is not possible the time is up at once.
+func (c *Ctx) Block(keys [][]byte, timeoutUs int64, onTimeout func(out *resp.Writer)) error {
+	if !c.CanBlock {
+		onTimeout(c.Out)
+		return nil
+	}
+	c.block = Block{keys, timeoutUs, onTimeout}
+	return nil
+}
+
+// TakeBlock returns what the call asked to wait for, if it did.
+func (c *Ctx) TakeBlock() (Block, bool) {
+	b := c.block
+	c.block = Block{}
+	return b, b.OnTimeout != nil
+}
+
+// Read returns the value under key if it is a T; found is false if there is
+// none, and the error is WRONGTYPE if it is something else.
+func Read[T any](c *Ctx, key []byte) (value T, found bool, err error) {
+	o := c.DB.Lookup(key, c.NowMs())
+	if o == nil {
+		return value, false, nil
+	}
+	value, ok := o.Value.(T)
+	if !ok {
+		return value, false, ErrWrongType
+	}
+	return value, true, nil
+}
+
+// ReadOrCreate returns the T under key, made by create when there is none.
+// The handler must put something into a new collection, or call DropEmpty.
+func ReadOrCreate[T any](c *Ctx, key []byte, create func() T) (T, error) {
+	value, found, err := Read[T](c, key)
+	if err != nil || found {
+		return value, err
+	}
+	value = create()
+	c.DB.Put(key, value, c.NowMs())
+	return value, nil
+}
+
+// DropEmpty deletes key if its collection has become empty: no empty
+// collection is ever left (invariant K1). The change itself is reported by the
+// caller's Touch.
+func DropEmpty(c *Ctx, key []byte, collection interface{ Len() int }) {
+	if collection.Len() == 0 {
+		c.DB.Delete(key)
+	}
+}

@@ -1,0 +1,107 @@
+package command
+
+import (
+	"math"
+	"strconv"
+	"unsafe"
+)
+
+// ParseInt reads a 64-bit integer as Redis does: an optional minus, digits
+// without leading zeros, nothing else. It does not allocate.
+func ParseInt(b []byte) (int64, bool) {
+	if len(b) == 0 || len(b) > 20 {
+		return 0, false
+	}
+	digits, negative := b, b[0] == '-'
+	if negative {
+		digits = b[1:]
+	}
+	if len(digits) == 0 || (digits[0] == '0' && len(b) > 1) {
+		return 0, false
+	}
+	var n uint64
+	for _, d := range digits {
+		if d < '0' || d > '9' || n > math.MaxUint64/10-1 {
+			return 0, false
+		}
+		n = n*10 + uint64(d-'0')
+	}
+	if negative {
+		return -int64(n), n <= 1<<63
+	}
+	return int64(n), n <= math.MaxInt64
+}
+
+// ParseFloat reads a float as Redis does: what strtod reads in whole, infinity
+// included, but not NaN.
+func ParseFloat(b []byte) (float64, bool) {
+	if len(b) == 0 || len(b) > 256 || b[0] == ' ' {
+		return 0, false
+	}
+	for _, ch := range b {
+		if ch == '_' {
+			return 0, false
+		}
+	}
+	f, err := strconv.ParseFloat(unsafe.String(&b[0], len(b)), 64)
+	if err != nil && !math.IsInf(f, 0) && f != 0 {
+		return 0, false
+	}
+	if err != nil && !isRangeError(err) {
+		return 0, false
+	}
+	return f, !math.IsNaN(f)
+}
+
+func isRangeError(err error) bool {
+	numError, ok := err.(*strconv.NumError) //nolint:errorlint // strconv documents this very type
+	return ok && numError.Err == strconv.ErrRange
+}
+
+// Int is the i-th argument as an integer.
+func (c *Ctx) Int(i int) (int64, error) {
+	n, ok := ParseInt(c.Args[i])
+	if !ok {
+		return 0, ErrNotInteger
+	}
+	return n, nil
+}
+
+// Float is the i-th argument as a float.
+func (c *Ctx) Float(i int) (float64, error) {
+	f, ok := ParseFloat(c.Args[i])
+	if !ok {
+		return 0, ErrNotFloat
+	}
+	return f, nil
+}
+
+// TimeoutUs is the i-th argument as a blocking timeout: seconds, with a
+// fraction, into µs; 0 is for ever.
+func (c *Ctx) TimeoutUs(i int) (int64, error) {
+	seconds, ok := ParseFloat(c.Args[i])
+	if !ok || seconds > math.MaxInt64/1e6 {
+		return 0, ErrTimeout
+	}
+	if seconds < 0 {
+		return 0, ErrNegative
+	}
+	return int64(math.Ceil(seconds * 1e6)), nil
+}
+
+// Span turns start and stop, negative from the end, into the indexes of a
+// sequence of length n; ok is false if nothing lies between them.
+func Span(start, stop int64, n int) (from, to int, ok bool) {
+	length := int64(n)
+	if start < 0 {
+		start = max(start+length, 0)
+	}
+	if stop < 0 {
+		stop += length
+	}
+	stop = min(stop, length-1)
+	if start > stop || start >= length {
+		return 0, 0, false
+	}
+	return int(start), int(stop), true
+}

@@ -1,0 +1,93 @@
+package exec
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/signalbox-io/signalbox/engine/internal/command"
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
+	"github.com/signalbox-io/signalbox/engine/internal/resp"
+)
+
+// A blocked session keeps its request. When a key it waits for is touched, the
+// request is run again from the start: it finds something and replies, or
+// blocks on in its old place. So a blocking command is an ordinary handler, and
+// nothing is handed to a client that another command could have taken.
+
+type blocked struct {
+	number    uint64
+	spec      *command.Spec
+	args      [][]byte
+	waiter    *keyspace.Waiter
+	untilUs   int64
+	onTimeout func(out *resp.Writer)
+}
+
+func (m *Machine) block(s *Session, spec *command.Spec, args [][]byte, b command.Block) {
+	m.blockings++
+	s.blocked = &blocked{
+		number: m.blockings, spec: spec, args: cloneArgs(args),
+		waiter: s.db.Wait(s, b.Keys), onTimeout: b.OnTimeout,
+	}
+	if b.TimeoutUs > 0 {
+		s.blocked.untilUs = m.nowUs + b.TimeoutUs
+	}
+}
+
+func (s *Session) leaveQueue() {
+	if s.blocked != nil {
+		s.blocked.waiter.Leave()
+		s.blocked = nil
+	}
+}
+
+// serveReady serves the clients that wait for keys touched since the last
+// call. Serving touches keys too; they come after in the same loop.
+func (m *Machine) serveReady() {
+	for {
+		db, key, ok := m.space.TakeReady()
+		if !ok {
+			return
+		}
+		for _, waiter := range slices.Clone(db.Waiting(key)) {
+			if db.Peek([]byte(key), m.nowUs/1000) == nil {
+				break
+			}
+			m.retry(waiter.Owner.(*Session))
+		}
+	}
+}
+
+// retry runs a blocked session's request again; if it still finds nothing, the
+// session stays where it is.
+func (m *Machine) retry(s *Session) {
+	b := s.blocked
+	if b == nil {
+		return
+	}
+	if _, still := m.call(s, b.spec, b.args, &s.Out, true); still {
+		return
+	}
+	s.leaveQueue()
+	m.wake(s)
+}
+
+// Timeout tells a session blocked under this number that its time is up. A
+// number that is no longer current is ignored.
+func (m *Machine) Timeout(nowUs int64, s *Session, number uint64) {
+	m.nowUs = nowUs
+	if s.blocked == nil || s.blocked.number != number {
+		return
+	}
+	s.blocked.onTimeout(&s.Out)
+	s.leaveQueue()
+	m.wake(s)
+}
+
+func cloneArgs(args [][]byte) [][]byte {
+	clone := make([][]byte, len(args))
+	for i, a := range args {
+		clone[i] = bytes.Clone(a)
+	}
+	return clone
+}

@@ -1,0 +1,303 @@
+package exec
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/signalbox-io/signalbox/engine/internal/command"
+)
+
+func (m *Machine) clientSpecs() []command.Spec {
+	const flags = command.NoScript | command.Loading | command.Stale
+	sub := func(name string, arity int, since, summary string, run func(*command.Ctx) error) command.Spec {
+		return command.Spec{Name: name, Arity: arity, Flags: flags, Since: since, Summary: summary, Complexity: "O(1)", Run: run}
+	}
+	admin := func(s command.Spec) command.Spec {
+		s.Flags |= command.Admin
+		return s
+	}
+	return []command.Spec{{
+		Name: "client", Arity: -2, Group: "connection", Since: "2.4.0", Summary: "A container for commands on client connections.",
+		Complexity: "Depends on subcommand.",
+		Sub: []command.Spec{
+			sub("id", 2, "5.0.0", "Answers with the connection's number.", clientID),
+			sub("setname", 3, "2.6.9", "Names the connection.", clientSetName),
+			sub("getname", 2, "2.6.9", "Answers with the connection's name.", clientGetName),
+			sub("setinfo", 4, "7.2.0", "Says which client library is connected.", clientSetInfo),
+			sub("info", 2, "6.2.0", "Describes the connection.", m.clientInfo),
+			admin(sub("list", -2, "2.4.0", "Describes all connections.", m.clientList)),
+			admin(sub("kill", -3, "2.4.0", "Closes connections.", m.clientKill)),
+			admin(sub("no-evict", 3, "7.0.0", "Exempts the connection from client eviction.", clientNoEvict)),
+			sub("no-touch", 3, "7.2.0", "Makes the connection's commands leave access times alone.", clientNoTouch),
+			admin(sub("unblock", -3, "5.0.0", "Ends the wait of a blocked connection.", m.clientUnblock)),
+			helpSpec("CLIENT", "5.0.0",
+				"GETNAME", "    Return the name of the current connection.",
+				"ID", "    Return the ID of the current connection.",
+				"INFO", "    Return information about the current client connection.",
+				"KILL <ip:port>", "    Kill connection made from <ip:port>.",
+				"KILL <option> <value> [<option> <value> [...]]", "    Kill connections. Options are: ADDR, LADDR, TYPE, USER, SKIPME, ID.",
+				"LIST [options ...]", "    Return information about client connections. Options: TYPE, ID.",
+				"NO-EVICT (ON|OFF)", "    Protect current client connection from eviction.",
+				"NO-TOUCH (ON|OFF)", "    Will not touch LRU/LFU stats when this mode is on.",
+				"SETINFO <option> <value>", "    Set client meta attr. Options: LIB-NAME, LIB-VER.",
+				"SETNAME <name>", "    Assign the name <name> to the current connection.",
+				"UNBLOCK <clientid> [TIMEOUT|ERROR]", "    Unblock the specified blocked client."),
+		},
+	}}
+}
+
+func clientID(c *command.Ctx) error {
+	c.Out.Int(session(c).ID)
+	return nil
+}
+
+func clientSetName(c *command.Ctx) error {
+	if err := session(c).setName(c.Args[2]); err != nil {
+		return err
+	}
+	c.Out.SimpleString("OK")
+	return nil
+}
+
+func clientGetName(c *command.Ctx) error {
+	if name := session(c).name; name != "" {
+		c.Out.BulkString(name)
+		return nil
+	}
+	c.Out.Null()
+	return nil
+}
+
+func clientSetInfo(c *command.Ctx) error {
+	s := session(c)
+	what, target := "lib-name", &s.libName
+	switch {
+	case command.Is(c.Args[2], "LIB-NAME"):
+	case command.Is(c.Args[2], "LIB-VER"):
+		what, target = "lib-ver", &s.libVersion
+	default:
+		return command.Error(fmt.Sprintf("ERR Unrecognized option '%s'", clip(c.Args[2])))
+	}
+	if err := printable(what, c.Args[3]); err != nil {
+		return err
+	}
+	*target = c.Arg(3)
+	c.Out.SimpleString("OK")
+	return nil
+}
+
+func onOff(c *command.Ctx, flag *bool) error {
+	switch {
+	case command.Is(c.Args[2], "ON"):
+		*flag = true
+	case command.Is(c.Args[2], "OFF"):
+		*flag = false
+	default:
+		return command.ErrSyntax
+	}
+	c.Out.SimpleString("OK")
+	return nil
+}
+
+func clientNoEvict(c *command.Ctx) error { return onOff(c, &session(c).noEvict) }
+
+func clientNoTouch(c *command.Ctx) error { return onOff(c, &session(c).noTouch) }
+
+// describe is the line of a session in CLIENT LIST.
+func (m *Machine) describe(s *Session) string {
+	queued := -1
+	if s.transaction != nil {
+		queued = len(s.transaction.calls)
+	}
+	last := "NULL"
+	if s.lastCommand != nil {
+		last = s.lastCommand.FullName()
+	}
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
+		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=%d oll=0 omem=0 tot-mem=0 events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s",
+		s.ID, s.Addr, s.LocalAddr, s.name, (m.nowUs-s.createdUs)/1e6, (m.nowUs-s.lastUs)/1e6, s.flags(), s.db.Index,
+		len(s.channels), len(s.patterns), len(s.shards), queued, s.Out.Len(), last, max(s.Out.Proto, 2), s.libName, s.libVersion)
+}
+
+func (s *Session) flags() string {
+	var flags strings.Builder
+	for _, f := range []struct {
+		set    bool
+		letter byte
+	}{
+		{s.Subscriber(), 'P'}, {s.transaction != nil, 'x'}, {s.blocked != nil, 'b'},
+		{s.noEvict, 'e'}, {s.noTouch, 'T'}, {s.closing, 'c'},
+	} {
+		if f.set {
+			flags.WriteByte(f.letter)
+		}
+	}
+	if flags.Len() == 0 {
+		return "N"
+	}
+	return flags.String()
+}
+
+func (m *Machine) clientInfo(c *command.Ctx) error {
+	c.Out.Verbatim("txt", m.describe(session(c))+"\n")
+	return nil
+}
+
+func (m *Machine) clientList(c *command.Ctx) error {
+	chosen, err := parseClientList(c.Args)
+	if err != nil {
+		return err
+	}
+	var list strings.Builder
+	m.each(func(s *Session) {
+		if chosen(s) {
+			list.WriteString(m.describe(s))
+			list.WriteByte('\n')
+		}
+	})
+	c.Out.Verbatim("txt", list.String())
+	return nil
+}
+
+func parseClientList(args [][]byte) (func(*Session) bool, error) {
+	switch {
+	case len(args) == 2:
+		return func(*Session) bool { return true }, nil
+	case len(args) == 4 && command.Is(args[2], "TYPE"):
+		return ofType(args[3])
+	case len(args) > 3 && command.Is(args[2], "ID"):
+		ids := map[int64]bool{}
+		for _, a := range args[3:] {
+			id, ok := command.ParseInt(a)
+			if !ok {
+				return nil, command.Error("ERR Invalid client ID")
+			}
+			ids[id] = true
+		}
+		return func(s *Session) bool { return ids[s.ID] }, nil
+	default:
+		return nil, command.ErrSyntax
+	}
+}
+
+func ofType(name []byte) (func(*Session) bool, error) {
+	switch {
+	case command.Is(name, "NORMAL"):
+		return func(s *Session) bool { return !s.Subscriber() }, nil
+	case command.Is(name, "PUBSUB"):
+		return (*Session).Subscriber, nil
+	case command.Is(name, "MASTER"), command.Is(name, "REPLICA"), command.Is(name, "SLAVE"):
+		return func(*Session) bool { return false }, nil
+	}
+	return nil, command.Error(fmt.Sprintf("ERR Unknown client type '%s'", clip(name)))
+}
+
+func (m *Machine) clientKill(c *command.Ctx) error {
+	self := session(c)
+	if len(c.Args) == 3 {
+		killed := m.kill(self, false, func(s *Session) bool { return s.Addr == string(c.Args[2]) })
+		if killed == 0 {
+			return command.Error("ERR No such client")
+		}
+		c.Out.SimpleString("OK")
+		return nil
+	}
+	chosen, skipMe, err := parseClientKill(c.Args)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(int64(m.kill(self, skipMe, chosen)))
+	return nil
+}
+
+func parseClientKill(args [][]byte) (chosen func(*Session) bool, skipMe bool, err error) {
+	skipMe = true
+	var filters []func(*Session) bool
+	for i := 2; i < len(args); i += 2 {
+		if i+1 >= len(args) {
+			return nil, false, command.ErrSyntax
+		}
+		value := args[i+1]
+		switch {
+		case command.Is(args[i], "ID"):
+			id, ok := command.ParseInt(value)
+			if !ok || id < 1 {
+				return nil, false, command.Error("ERR client-id should be greater than 0")
+			}
+			filters = append(filters, func(s *Session) bool { return s.ID == id })
+		case command.Is(args[i], "ADDR"):
+			filters = append(filters, func(s *Session) bool { return s.Addr == string(value) })
+		case command.Is(args[i], "LADDR"):
+			filters = append(filters, func(s *Session) bool { return s.LocalAddr == string(value) })
+		case command.Is(args[i], "TYPE"):
+			f, err := ofType(value)
+			if err != nil {
+				return nil, false, err
+			}
+			filters = append(filters, f)
+		case command.Is(args[i], "USER"):
+			if string(value) != "default" {
+				return nil, false, command.Error(fmt.Sprintf("ERR No such user '%s'", clip(value)))
+			}
+		case command.Is(args[i], "SKIPME") && command.Is(value, "YES"):
+			skipMe = true
+		case command.Is(args[i], "SKIPME") && command.Is(value, "NO"):
+			skipMe = false
+		default:
+			return nil, false, command.ErrSyntax
+		}
+	}
+	return func(s *Session) bool {
+		for _, f := range filters {
+			if !f(s) {
+				return false
+			}
+		}
+		return true
+	}, skipMe, nil
+}
+
+// kill closes the chosen sessions; the caller's own only after its reply.
+func (m *Machine) kill(self *Session, skipSelf bool, chosen func(*Session) bool) (killed int) {
+	m.each(func(s *Session) {
+		if s.Addr == localAddr || s == self && skipSelf || !chosen(s) {
+			return
+		}
+		killed++
+		s.closing = true
+		if s != self {
+			m.effects.Close = append(m.effects.Close, s)
+		}
+	})
+	return killed
+}
+
+func (m *Machine) clientUnblock(c *command.Ctx) error {
+	withError := false
+	switch {
+	case len(c.Args) > 4:
+		return command.ErrSyntax
+	case len(c.Args) == 4 && command.Is(c.Args[3], "ERROR"):
+		withError = true
+	case len(c.Args) == 4 && !command.Is(c.Args[3], "TIMEOUT"):
+		return command.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+	}
+	id, err := c.Int(2)
+	if err != nil {
+		return err
+	}
+	s := m.sessions[id]
+	if s == nil || s.blocked == nil {
+		c.Out.Int(0)
+		return nil
+	}
+	if withError {
+		s.Out.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+	} else {
+		s.blocked.onTimeout(&s.Out)
+	}
+	s.leaveQueue()
+	m.wake(s)
+	c.Out.Int(1)
+	return nil
+}

@@ -1,0 +1,163 @@
+package exec
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/signalbox-io/signalbox/engine/internal/command"
+)
+
+// config is the parameters that CONFIG GET and SET know. A parameter is a name
+// and two functions; one without set is fixed. Parameters of Redis that have
+// no meaning here are not listed: CONFIG SET of them is an error, not a lie.
+type config struct {
+	maxBulkBytes int64
+	params       map[string]param
+}
+
+type param struct {
+	get func() string
+	set func(value string) error // nil: cannot be changed while running
+}
+
+func newConfig(m *Machine) *config {
+	cfg := &config{maxBulkBytes: 512 << 20}
+	fixed := func(value string) param { return param{get: func() string { return value }} }
+	cfg.params = map[string]param{
+		"appendonly":         fixed("no"),
+		"save":               fixed(""),
+		"databases":          fixed("16"),
+		"maxmemory":          fixed("0"),
+		"maxmemory-policy":   fixed("noeviction"),
+		"cluster-enabled":    fixed("no"),
+		"port":               fixed(strconv.Itoa(m.options.Port)),
+		"unixsocket":         fixed(m.options.UnixPath),
+		"timeout":            fixed("0"),
+		"proto-max-bulk-len": bytesParam(&cfg.maxBulkBytes, 1<<20),
+		"requirepass": {
+			get: func() string { return m.options.Password },
+			set: func(value string) error { m.options.Password = value; return nil },
+		},
+	}
+	return cfg
+}
+
+// bytesParam is a size in bytes, at least least; it may be set with a unit.
+func bytesParam(target *int64, least int64) param {
+	return param{
+		get: func() string { return strconv.FormatInt(*target, 10) },
+		set: func(value string) error {
+			n, ok := parseBytes(value)
+			if !ok || n < least {
+				return fmt.Errorf("argument must be a memory value of at least %d", least)
+			}
+			*target = n
+			return nil
+		},
+	}
+}
+
+// parseBytes reads a size as redis.conf writes it: 100, 1k (1000), 1kb (1024)
+// and so on to gb.
+func parseBytes(value string) (int64, bool) {
+	value = strings.ToLower(value)
+	unit := int64(1)
+	for _, u := range []struct {
+		suffix string
+		factor int64
+	}{{"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"b", 1}} {
+		if strings.HasSuffix(value, u.suffix) {
+			value, unit = strings.TrimSuffix(value, u.suffix), u.factor
+			break
+		}
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	return n * unit, err == nil && n >= 0 && n <= (1<<62)/unit
+}
+
+func (m *Machine) configSpecs() []command.Spec {
+	const flags = command.Admin | command.NoScript | command.Loading | command.Stale
+	return []command.Spec{{
+		Name: "config", Arity: -2, Group: "server", Since: "2.0.0", Summary: "A container for commands on the configuration.",
+		Complexity: "Depends on subcommand.",
+		Sub: []command.Spec{
+			{Name: "get", Arity: -3, Flags: flags, Since: "2.0.0", Summary: "Answers with the parameters that match patterns.", Run: m.configGet},
+			{Name: "set", Arity: -4, Flags: flags, Since: "2.0.0", Summary: "Changes parameters, all or none.", Run: m.configSet},
+			{Name: "resetstat", Arity: 2, Flags: flags, Since: "2.0.0", Summary: "Sets the counters of INFO back to zero.", Run: m.configResetStat},
+			helpSpec("CONFIG", "5.0.0",
+				"GET <pattern>", "    Return parameters matching the glob-like <pattern> and their values.",
+				"SET <directive> <value>", "    Set the configuration <directive> to <value>.",
+				"RESETSTAT", "    Reset statistics reported by the INFO command."),
+		},
+	}}
+}
+
+func (m *Machine) configGet(c *command.Ctx) error {
+	var names []string
+	for name := range m.config.params {
+		for _, pattern := range c.Args[2:] {
+			if command.Glob(pattern, []byte(name), true) {
+				names = append(names, name)
+				break
+			}
+		}
+	}
+	slices.Sort(names)
+	c.Out.Map(len(names))
+	for _, name := range names {
+		c.Out.BulkString(name)
+		c.Out.BulkString(m.config.params[name].get())
+	}
+	return nil
+}
+
+func (m *Machine) configSet(c *command.Ctx) error {
+	pairs := c.Args[2:]
+	if len(pairs)%2 != 0 {
+		return command.Error("ERR wrong number of arguments for 'config|set' command")
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		name := strings.ToLower(string(pairs[i]))
+		p, ok := m.config.params[name]
+		switch {
+		case !ok:
+			return command.Error(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", clip(pairs[i])))
+		case p.set == nil && p.get() != string(pairs[i+1]):
+			return command.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%s') - can't set immutable config", name))
+		}
+	}
+	undo := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		name := strings.ToLower(string(pairs[i]))
+		p := m.config.params[name]
+		if p.set == nil {
+			continue
+		}
+		before := p.get()
+		if err := p.set(string(pairs[i+1])); err != nil {
+			m.restore(undo)
+			return command.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%s') - %v", name, err))
+		}
+		undo[name] = before
+	}
+	c.Out.SimpleString("OK")
+	return nil
+}
+
+// restore sets parameters back to values that they had, which they must accept.
+func (m *Machine) restore(values map[string]string) {
+	for name, value := range values {
+		if err := m.config.params[name].set(value); err != nil {
+			panic("engine: configuration refuses its own value of " + name + ": " + err.Error())
+		}
+	}
+}
+
+func (m *Machine) configResetStat(c *command.Ctx) error {
+	m.stats = stats{calls: map[*command.Spec]*callStats{}}
+	m.space.Expired = 0
+	c.Out.SimpleString("OK")
+	return nil
+}

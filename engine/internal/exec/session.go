@@ -1,0 +1,73 @@
+package exec
+
+import (
+	"github.com/signalbox-io/signalbox/engine/internal/command"
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
+	"github.com/signalbox-io/signalbox/engine/internal/resp"
+)
+
+// Session is one client of the machine: a connection, or a caller in process.
+type Session struct {
+	// ID counts up from 1 over the machine's life, as CLIENT ID reports it.
+	ID int64
+	// Addr and LocalAddr are the two ends of the connection, for CLIENT LIST.
+	Addr, LocalAddr string
+	// Out collects the replies. The shell takes them after each batch.
+	Out resp.Writer
+
+	machine *Machine
+	db      *keyspace.DB
+
+	name, libName, libVersion string
+	authenticated             bool
+	noEvict, noTouch          bool
+	createdUs, lastUs         int64
+	lastCommand               *command.Spec
+
+	transaction *transaction
+	watch       keyspace.Watch
+	blocked     *blocked
+
+	channels, patterns, shards []string
+	pushes                     resp.Writer // messages to itself while its command runs
+	closing                    bool
+	woken                      bool // already in Effects.Wake
+}
+
+// Blocked reports whether the session waits for a key, and since which call:
+// each blocking has its own number, so that a late timer can be told from the
+// right one. untilUs is when its time is up, 0 for never.
+func (s *Session) Blocked() (number uint64, untilUs int64, ok bool) {
+	if s.blocked == nil {
+		return 0, 0, false
+	}
+	return s.blocked.number, s.blocked.untilUs, true
+}
+
+// Closing reports whether the connection is to be closed once its replies have
+// been written.
+func (s *Session) Closing() bool { return s.closing }
+
+// Authenticated reports whether the session may run commands other than AUTH
+// and HELLO; the request parser has tighter limits before.
+func (s *Session) Authenticated() bool { return s.authenticated }
+
+// Subscriber reports whether the session has any subscription.
+func (s *Session) Subscriber() bool {
+	return len(s.channels)+len(s.patterns)+len(s.shards) > 0
+}
+
+// Pristine reports whether nothing of earlier calls is left on the session.
+func (s *Session) Pristine() bool {
+	return s.db.Index == 0 && s.transaction == nil && s.watch.Empty() && s.blocked == nil &&
+		!s.Subscriber() && s.Out.Proto != 3 && s.name == "" && s.authenticated && !s.closing
+}
+
+// Idle reports since when the session has sent nothing, in µs since the epoch.
+func (s *Session) Idle() (sinceUs int64) { return s.lastUs }
+
+// session is the caller of a command of this package.
+func session(c *command.Ctx) *Session { return c.Caller.(*Session) }
+
+// localAddr is the address of sessions in process. CLIENT KILL passes them over.
+const localAddr = "local:0"

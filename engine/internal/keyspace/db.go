@@ -1,0 +1,170 @@
+package keyspace
+
+import (
+	"math/rand/v2"
+
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
+)
+
+// DB is one numbered database.
+type DB struct {
+	Index int
+
+	space    *Space
+	objects  *ds.Dict[*Object]
+	volatile *ds.Dict[*Object] // the objects with an expiry; see the package comment
+	watches  map[string][]*Watch
+	waiting  map[string][]*Waiter
+}
+
+func newDB(space *Space, index int) *DB {
+	return &DB{
+		Index:    index,
+		space:    space,
+		objects:  ds.NewDict[*Object](),
+		volatile: ds.NewDict[*Object](),
+		watches:  map[string][]*Watch{},
+		waiting:  map[string][]*Waiter{},
+	}
+}
+
+// Lookup returns the live object of key, or nil. An object past its expiry is
+// removed on the way: no command ever sees it. O(1).
+func (db *DB) Lookup(key []byte, nowMs int64) *Object {
+	o, ok := db.objects.Get(key)
+	if !ok {
+		return nil
+	}
+	if o.expireAt != 0 && o.expireAt <= nowMs {
+		db.expire(string(key))
+		return nil
+	}
+	o.AccessedAt = nowMs
+	return o
+}
+
+// Peek is Lookup that does not count as an access; for OBJECT, TTL and DEBUG.
+func (db *DB) Peek(key []byte, nowMs int64) *Object {
+	o, ok := db.objects.Get(key)
+	if !ok || (o.expireAt != 0 && o.expireAt <= nowMs) {
+		return nil
+	}
+	return o
+}
+
+// Put stores value under key without an expiry, whatever was there before, and
+// returns its object. The caller reports the change with Touch. O(1).
+func (db *DB) Put(key []byte, value any, nowMs int64) *Object {
+	if old, ok := db.objects.Get(key); ok {
+		old.Value = value
+		old.AccessedAt = nowMs
+		db.SetExpire(key, old, 0)
+		return old
+	}
+	o := &Object{Value: value, AccessedAt: nowMs}
+	db.objects.SetBytes(key, o)
+	return o
+}
+
+// SetExpire makes o, which key holds, expire at atMs; 0 is never.
+func (db *DB) SetExpire(key []byte, o *Object, atMs int64) {
+	switch {
+	case atMs == 0 && o.expireAt != 0:
+		db.volatile.Delete(key)
+	case atMs != 0 && o.expireAt == 0:
+		db.volatile.SetBytes(key, o)
+	}
+	o.expireAt = atMs
+}
+
+// Delete removes key and says whether it was there. The caller reports the
+// change with Touch. O(1).
+func (db *DB) Delete(key []byte) bool {
+	o, ok := db.objects.Delete(key)
+	if ok && o.expireAt != 0 {
+		db.volatile.Delete(key)
+	}
+	return ok
+}
+
+// expire removes a key whose time has come: a change like any other for those
+// who watch it, counted apart.
+func (db *DB) expire(key string) {
+	if db.Delete([]byte(key)) {
+		db.space.Expired++
+		db.Touch([]byte(key))
+	}
+}
+
+// Len is the number of keys, those included that have expired and that nobody
+// has looked at since.
+func (db *DB) Len() int { return db.objects.Len() }
+
+// VolatileLen is the number of keys that have an expiry.
+func (db *DB) VolatileLen() int { return db.volatile.Len() }
+
+// Scan visits one step of the keyspace and returns the next cursor; 0 is the
+// end. A key that is present during the whole scan is visited at least once.
+func (db *DB) Scan(cursor uint64, visit func(key string, o *Object)) uint64 {
+	return db.objects.Scan(cursor, visit)
+}
+
+// Each visits every key, expired ones included. visit must not change the
+// keyspace.
+func (db *DB) Each(visit func(key string, o *Object) bool) {
+	for key, o := range db.objects.All() {
+		if !visit(key, o) {
+			return
+		}
+	}
+}
+
+// Random returns a random live key, or false when there is none.
+func (db *DB) Random(r *rand.Rand, nowMs int64) (string, bool) {
+	for {
+		key, o, ok := db.objects.Random(r)
+		if !ok {
+			return "", false
+		}
+		if o.expireAt == 0 || o.expireAt > nowMs {
+			return key, true
+		}
+		db.expire(key)
+	}
+}
+
+// Flush removes every key and returns how many there were.
+func (db *DB) Flush() int {
+	n := db.objects.Len()
+	for key := range db.watches {
+		if _, ok := db.objects.GetString(key); ok {
+			db.markWatches(key)
+		}
+	}
+	db.objects.Clear()
+	db.volatile.Clear()
+	return n
+}
+
+// ActiveExpire removes keys whose time has come and that nobody looks at. It
+// samples at random, in rounds of twenty, and goes on while more than a tenth
+// of a round had expired, up to maxRounds. It reports whether it stopped for
+// maxRounds, that is, whether there is likely more to do. Algorithm: the
+// active expire cycle of Redis.
+func (db *DB) ActiveExpire(r *rand.Rand, nowMs int64, maxRounds int) (more bool) {
+	const sample, goOnAbove = 20, 2
+	for range maxRounds {
+		expired := 0
+		for range min(sample, db.volatile.Len()) {
+			key, o, ok := db.volatile.Random(r)
+			if ok && o.expireAt <= nowMs {
+				db.expire(key)
+				expired++
+			}
+		}
+		if expired <= goOnAbove {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,98 @@
+package keyspace
+
+import "github.com/signalbox-io/signalbox/engine/internal/ds"
+
+// Kind is the type of a value, as TYPE names it.
+type Kind uint8
+
+// The kinds of value.
+const (
+	None Kind = iota
+	KindString
+	KindList
+	KindSet
+	KindSortedSet
+	KindHash
+)
+
+// String is the name that the TYPE command and SCAN's TYPE option use.
+func (k Kind) String() string {
+	switch k {
+	case KindString:
+		return "string"
+	case KindList:
+		return "list"
+	case KindSet:
+		return "set"
+	case KindSortedSet:
+		return "zset"
+	case KindHash:
+		return "hash"
+	default:
+		return "none"
+	}
+}
+
+// String is a string value. Commands change Bytes in place; whoever hands the
+// bytes out to something that outlives the command copies them first.
+type String struct {
+	Bytes []byte
+	// Raw is sticky: the value was built by APPEND or SETRANGE, which is what
+	// OBJECT ENCODING calls raw however short it is.
+	Raw bool
+}
+
+// Object is what a key holds. Value is one of *String, *ds.Deque, *ds.Set,
+// *ds.SortedSet and *ds.Hash.
+type Object struct {
+	Value      any
+	expireAt   int64 // ms since the epoch; 0 is never. Written by DB only.
+	AccessedAt int64 // ms since the epoch of the last lookup, for OBJECT IDLETIME
+}
+
+// ExpireAt is when the object expires, in ms since the epoch; 0 is never.
+func (o *Object) ExpireAt() int64 { return o.expireAt }
+
+// Kind is the type of the object's value.
+func (o *Object) Kind() Kind {
+	switch o.Value.(type) {
+	case *String:
+		return KindString
+	case *ds.Deque:
+		return KindList
+	case *ds.Set:
+		return KindSet
+	case *ds.SortedSet:
+		return KindSortedSet
+	case *ds.Hash:
+		return KindHash
+	default:
+		return None
+	}
+}
+
+// CloneValue copies the object's value deeply; for COPY.
+func (o *Object) CloneValue() any {
+	switch v := o.Value.(type) {
+	case *String:
+		return &String{Bytes: append([]byte(nil), v.Bytes...), Raw: v.Raw}
+	case *ds.Deque:
+		return v.Clone()
+	case *ds.Set:
+		return v.Clone()
+	case *ds.SortedSet:
+		return v.Clone()
+	case *ds.Hash:
+		return v.Clone()
+	default:
+		return nil
+	}
+}
+
+// Len is the number of elements of a collection; a string has none.
+func (o *Object) Len() int {
+	if c, ok := o.Value.(interface{ Len() int }); ok {
+		return c.Len()
+	}
+	return 0
+}

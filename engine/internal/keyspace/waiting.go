@@ -1,0 +1,90 @@
+package keyspace
+
+import "slices"
+
+// A client that blocks on keys stands in the queue of each of them. When a
+// command touches such a key, the key becomes ready; after the command the
+// engine serves the ready keys, first touched first, each queue from its head.
+// Serving may touch further keys: they are served after, never recursively, so
+// that order of arrival holds (Redis: handleClientsBlockedOnKeys).
+//
+// Invariant B1: a waiter is in the queue of each of its keys, once, or in none.
+
+// Waiter is one client blocked on keys of one database.
+type Waiter struct {
+	// Owner is whoever blocks; the keyspace only carries it.
+	Owner any
+	keys  []string
+	db    *DB
+	left  bool
+}
+
+type readyKey struct {
+	db  *DB
+	key string
+}
+
+// Wait puts a waiter of owner at the end of the queue of each key.
+func (db *DB) Wait(owner any, keys [][]byte) *Waiter {
+	w := &Waiter{Owner: owner, db: db}
+	for _, k := range keys {
+		key := string(k)
+		if slices.Contains(w.keys, key) {
+			continue
+		}
+		w.keys = append(w.keys, key)
+		db.waiting[key] = append(db.waiting[key], w)
+	}
+	db.space.Waiters++
+	return w
+}
+
+// Leave takes the waiter out of every queue. It is safe to call twice.
+func (w *Waiter) Leave() {
+	if w.left {
+		return
+	}
+	w.left = true
+	for _, key := range w.keys {
+		queue := w.db.waiting[key]
+		if i := slices.Index(queue, w); i >= 0 {
+			queue = slices.Delete(queue, i, i+1)
+		}
+		if len(queue) == 0 {
+			delete(w.db.waiting, key)
+		} else {
+			w.db.waiting[key] = queue
+		}
+	}
+	w.db.space.Waiters--
+}
+
+// Waiting returns the queue of a key, head first. The caller must not change it.
+func (db *DB) Waiting(key string) []*Waiter { return db.waiting[key] }
+
+// Touch reports that key was changed, created or deleted: watches on it are
+// marked, and clients that wait for it will be served after the command.
+func (db *DB) Touch(key []byte) {
+	db.space.Dirty++
+	if len(db.watches) > 0 {
+		db.markWatches(string(key))
+	}
+	if len(db.waiting) == 0 {
+		return
+	}
+	if _, ok := db.waiting[string(key)]; ok {
+		db.space.ready = append(db.space.ready, readyKey{db, string(key)})
+	}
+}
+
+// TakeReady returns the next ready key and its database.
+func (s *Space) TakeReady() (db *DB, key string, ok bool) {
+	if len(s.ready) == 0 {
+		return nil, "", false
+	}
+	next := s.ready[0]
+	if s.ready = s.ready[1:]; len(s.ready) == 0 {
+		s.ready = nil
+	}
+	return next.db, next.key, true
+}

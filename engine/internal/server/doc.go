@@ -1,0 +1,21 @@
+// Package server is the shell around the engine's pure core: the only part
+// that has goroutines, sockets, timers and a clock.
+//
+// There is one lock, over the machine. A connection's goroutine reads what has
+// arrived, takes the lock once, runs every whole request in it as one batch,
+// takes the replies, gives the lock back and writes them in one call. Whoever
+// runs a batch also carries out its effects on other connections: a message, or
+// the end of a wait.
+//
+// Writing never blocks the writer: what a socket does not take at once goes on
+// in a goroutine of that connection alone, so a slow reader holds up neither
+// the engine nor, up to a bound, its own further requests (a client may send a
+// huge pipeline before it reads the first reply).
+//
+// Who owns what: Server the lock, the machine, the set of connections and the
+// expiry timer; conn its socket, parser and pending output. Every goroutine is
+// counted in Server.tasks, and Close waits for all of them.
+//
+// Nothing here is at package level, and long waits are on channels or I/O, so a
+// server with in-memory connections (Pipe) runs inside a synctest bubble.
+package server

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-io/signalbox/engine/internal/exec"
+	"github.com/signalbox-io/signalbox/engine/internal/resp"
+)
+
+// local is a session for calls in process: no connection, no parsing.
+type local struct {
+	server  *Server
+	session *exec.Session
+	replied chan struct{} // a blocked call has its reply
+	timer   *time.Timer
+}
+
+func (l *local) deliver() func() {
+	if _, _, blocked := l.session.Blocked(); blocked {
+		return func() {}
+	}
+	return func() {
+		select {
+		case l.replied <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (l *local) hangUp() func() { return func() {} }
+
+// Do runs one command in process and returns its decoded reply. Each call has
+// a session to itself: nothing carries over from one call to the next.
+func (s *Server) Do(ctx context.Context, args [][]byte) (resp.Value, error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return resp.Value{}, ErrClosed
+	}
+	l := s.borrow()
+	s.machine.Step(nowUs(), l.session, args)
+	after := s.carryOut(nil)
+	number, untilUs, blocked := l.session.Blocked()
+	if !blocked {
+		value, err := s.giveBack(l)
+		s.mu.Unlock()
+		run(after)
+		return value, err
+	}
+	if untilUs != 0 {
+		l.timer = time.AfterFunc(time.Until(time.UnixMicro(untilUs)), func() { s.timeout(l.session, number) })
+	}
+	s.mu.Unlock()
+	run(after)
+	return s.await(ctx, l)
+}
+
+// await waits for the reply of a blocked call.
+func (s *Server) await(ctx context.Context, l *local) (resp.Value, error) {
+	var err error
+	select {
+	case <-l.replied:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-s.done:
+		err = ErrClosed
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, _, blocked := l.session.Blocked(); blocked || err != nil {
+		s.drop(l)
+		return resp.Value{}, err
+	}
+	return s.giveBack(l)
+}
+
+func (s *Server) borrow() *local {
+	if n := len(s.idle); n > 0 {
+		l := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		return l
+	}
+	l := &local{server: s, session: s.machine.ConnectLocal(nowUs()), replied: make(chan struct{}, 1)}
+	s.bySession[l.session] = l
+	return l
+}
+
+// giveBack decodes the reply and keeps the session for the next call, unless
+// the call has left something on it (SELECT, MULTI, SUBSCRIBE).
+func (s *Server) giveBack(l *local) (resp.Value, error) {
+	value, _, err := resp.Parse(l.session.Out.Bytes())
+	l.session.Out.Reset()
+	if err != nil || !l.session.Pristine() {
+		s.drop(l)
+		return value, err
+	}
+	s.idle = append(s.idle, l)
+	return value, nil
+}
+
+func (s *Server) drop(l *local) {
+	s.machine.Disconnect(l.session)
+	delete(s.bySession, l.session)
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package server
+
+func cpuSeconds() (user, system float64) { return 0, 0 }

@@ -1,0 +1,289 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/signalbox-io/signalbox/engine/internal/exec"
+)
+
+// ErrClosed is returned by calls on a server that has been closed.
+var ErrClosed = errors.New("engine: closed")
+
+// Options configure a server. The zero value is an engine without a password.
+type Options struct {
+	// Password that clients must give with AUTH or HELLO; empty: none.
+	Password string
+	// MaxClients bounds the connections; 0 means 10,000.
+	MaxClients int
+	// Port and UnixPath are where the server listens, for INFO and CONFIG GET.
+	Port     int
+	UnixPath string
+	// Log takes messages of scripts. May be nil.
+	Log func(level int, message string)
+}
+
+// Server is a running engine.
+type Server struct {
+	options Options
+	tasks   sync.WaitGroup
+
+	mu        sync.Mutex // the engine's lock: everything below, and all sessions
+	machine   *exec.Machine
+	conns     map[*conn]struct{}
+	bySession map[*exec.Session]sink
+	listeners map[net.Listener]struct{}
+	idle      []*local
+	expiry    *time.Timer
+	ticking   bool
+	closed    bool
+	done      chan struct{}
+}
+
+// sink is where a session's output goes: a connection, or a call in process.
+type sink interface {
+	// deliver takes the session's output. Called with the engine's lock held;
+	// it returns what is to be done once the lock has been given back.
+	deliver() (after func())
+	// hangUp ends the connection after its output. The lock is held.
+	hangUp() (after func())
+}
+
+// New starts a server that listens nowhere yet.
+func New(options Options) *Server {
+	if options.MaxClients == 0 {
+		options.MaxClients = 10_000
+	}
+	s := &Server{
+		options:   options,
+		conns:     map[*conn]struct{}{},
+		bySession: map[*exec.Session]sink{},
+		listeners: map[net.Listener]struct{}{},
+		done:      make(chan struct{}),
+	}
+	var random [28]byte
+	rand.Read(random[:]) //nolint:errcheck // crypto/rand.Read never fails
+	s.machine = exec.New(exec.Options{
+		Password: options.Password,
+		Seed:     binary.LittleEndian.Uint64(random[20:]),
+		RunID:    hex.EncodeToString(random[:20]),
+		Port:     options.Port,
+		UnixPath: options.UnixPath,
+		Process:  processInfo,
+		Log:      options.Log,
+	}, nowUs())
+	return s
+}
+
+func nowUs() int64 { return time.Now().UnixMicro() }
+
+// Serve accepts connections from l until l or the server is closed. It closes
+// l, and returns nil after Close.
+func (s *Server) Serve(l net.Listener) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return errors.Join(ErrClosed, l.Close())
+	}
+	s.listeners[l] = struct{}{}
+	s.tasks.Add(1)
+	s.mu.Unlock()
+	defer s.tasks.Done()
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			s.mu.Lock()
+			delete(s.listeners, l)
+			closed := s.closed
+			s.mu.Unlock()
+			if closed {
+				return nil
+			}
+			return fmt.Errorf("engine: accepting on %s: %w", l.Addr(), errors.Join(err, l.Close()))
+		}
+		if err := s.start(nc); err != nil {
+			continue // the peer has been told, and its connection closed
+		}
+	}
+}
+
+// start serves a connection in a goroutine of its own.
+func (s *Server) start(nc net.Conn) error {
+	c, err := s.connect(nc)
+	if err != nil {
+		return err
+	}
+	s.tasks.Go(c.serve)
+	return nil
+}
+
+// ServeConn serves one connection until either end closes it. It closes nc.
+func (s *Server) ServeConn(nc net.Conn) error {
+	c, err := s.connect(nc)
+	if err != nil {
+		return err
+	}
+	s.tasks.Add(1)
+	defer s.tasks.Done()
+	c.serve()
+	return nil
+}
+
+// Dial returns the client's end of a new connection in memory.
+func (s *Server) Dial() (net.Conn, error) {
+	client, server := Pipe()
+	if err := s.start(server); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return client, nil
+}
+
+func (s *Server) connect(nc net.Conn) (*conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	refusal := ""
+	switch {
+	case s.closed:
+		return nil, errors.Join(ErrClosed, nc.Close())
+	case len(s.conns) >= s.options.MaxClients:
+		refusal = "-ERR max number of clients reached\r\n"
+	case s.options.Password == "" && isForeign(nc):
+		refusal = protectedMode
+	}
+	if refusal != "" {
+		err := nc.SetWriteDeadline(time.Now().Add(time.Second))
+		if err == nil {
+			_, err = nc.Write([]byte(refusal))
+		}
+		return nil, errors.Join(errors.New("engine: connection refused"), err, nc.Close())
+	}
+	c := newConn(s, nc)
+	c.session = s.machine.Connect(nowUs(), address(nc.RemoteAddr()), address(nc.LocalAddr()))
+	s.conns[c] = struct{}{}
+	s.bySession[c.session] = c
+	return c, nil
+}
+
+const protectedMode = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set " +
+	"for the default user. In this mode connections are only accepted from the loopback interface. " +
+	"Start the server with a password file to accept connections from other machines.\r\n"
+
+// isForeign reports whether a connection comes from another machine.
+func isForeign(nc net.Conn) bool {
+	tcp, ok := nc.RemoteAddr().(*net.TCPAddr)
+	return ok && !tcp.IP.IsLoopback()
+}
+
+func address(a net.Addr) string {
+	if a == nil || a.String() == "" || a.String() == "@" {
+		return "unix:0"
+	}
+	return a.String()
+}
+
+// Connections is how many connections are open.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// carryOut does what a batch asks for on other sessions than its own. The lock
+// is held; the functions it returns are to be called after it is given back.
+func (s *Server) carryOut(after []func()) []func() {
+	effects := s.machine.TakeEffects()
+	for _, session := range effects.Wake {
+		if sink, ok := s.bySession[session]; ok {
+			after = append(after, sink.deliver())
+		}
+	}
+	for _, session := range effects.Close {
+		if sink, ok := s.bySession[session]; ok {
+			after = append(after, sink.hangUp())
+		}
+	}
+	s.armExpiry()
+	return after
+}
+
+func run(after []func()) {
+	for _, f := range after {
+		f()
+	}
+}
+
+// timeout ends the wait of a session whose time is up.
+func (s *Server) timeout(session *exec.Session, number uint64) {
+	s.mu.Lock()
+	s.machine.Timeout(nowUs(), session, number)
+	after := s.carryOut(nil)
+	s.mu.Unlock()
+	run(after)
+}
+
+// armExpiry keeps active expiry going while any key can expire. The lock is held.
+func (s *Server) armExpiry() {
+	const every = 100 * time.Millisecond
+	if s.ticking || s.closed || !s.machine.HasVolatile() {
+		return
+	}
+	s.ticking = true
+	if s.expiry == nil {
+		s.expiry = time.AfterFunc(every, s.tick)
+		return
+	}
+	s.expiry.Reset(every)
+}
+
+func (s *Server) tick() {
+	const soon = time.Millisecond
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.ticking = false
+	if more := s.machine.Tick(nowUs()); more {
+		s.ticking = true
+		s.expiry.Reset(soon)
+	}
+	after := s.carryOut(nil)
+	s.mu.Unlock()
+	run(after)
+}
+
+// Close closes every listener and connection and waits until all has ended.
+// The data is gone. Close is safe to call more than once.
+func (s *Server) Close() error {
+	var errs []error
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.done)
+		if s.expiry != nil {
+			s.expiry.Stop()
+		}
+		for l := range s.listeners {
+			errs = append(errs, l.Close())
+		}
+		for c := range s.conns {
+			c.abandon()
+		}
+		defer s.closeMachine()
+	}
+	s.mu.Unlock()
+	s.tasks.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *Server) closeMachine() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.Close()
+}

@@ -1,0 +1,57 @@
+//go:build unix
+
+package server
+
+import (
+	"net"
+	"syscall"
+)
+
+func newNonBlocking(nc net.Conn) nonBlocking {
+	if w, ok := nc.(nonBlocking); ok {
+		return w
+	}
+	if sc, ok := nc.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			w := &socketWriter{raw: raw}
+			w.attempt = w.write
+			return w
+		}
+	}
+	return never{}
+}
+
+// socketWriter calls write(2) on the socket, which the runtime keeps in
+// non-blocking mode.
+type socketWriter struct {
+	raw     syscall.RawConn
+	attempt func(fd uintptr) bool // w.write, bound once
+	buffer  []byte
+	n       int
+	err     error
+}
+
+func (w *socketWriter) TryWrite(b []byte) (int, error) {
+	w.buffer, w.n, w.err = b, 0, nil
+	if err := w.raw.Write(w.attempt); err != nil {
+		w.buffer = nil
+		return 0, err
+	}
+	w.buffer = nil
+	return w.n, w.err
+}
+
+func (w *socketWriter) write(fd uintptr) bool {
+	for {
+		n, err := syscall.Write(int(fd), w.buffer)
+		switch {
+		case err == nil:
+			w.n = n
+		case err == syscall.EINTR: //nolint:errorlint // an errno, never wrapped
+			continue
+		case err != syscall.EAGAIN: //nolint:errorlint // an errno, never wrapped
+			w.err = err
+		}
+		return true // never wait: what is left goes on in a goroutine
+	}
+}
