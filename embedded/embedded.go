@@ -1,0 +1,60 @@
+// Package embedded is the gate house: the engine and the library in one
+// process, for programs that want locks, semaphores and queues among their own
+// goroutines, for single binaries, and for tests. Nothing needs to be
+// installed and nothing listens.
+//
+// The library speaks to the engine over connections in memory, by the same
+// protocol and the same transitions as to a Redis, so that moving to a server
+// later is a change of one line. Opened inside a testing/synctest bubble, all
+// of it runs in virtual time.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/signalbox-io/signalbox"
+	"github.com/signalbox-io/signalbox/engine"
+)
+
+// ErrNoPersistence is returned by Open for a folder.
+var ErrNoPersistence = errors.New(`the engine cannot keep data on disk yet: open it with "" to keep it in memory`)
+
+// Box is a signalbox.Box with an engine of its own.
+type Box struct {
+	*signalbox.Box
+	engine *engine.Engine
+	client *redis.Client
+}
+
+// Open starts an engine and opens a Box on it. dir must be "", which keeps all
+// data in memory; a folder is refused with ErrNoPersistence, so that nobody
+// relies on data that would be gone.
+func Open(dir string, options ...signalbox.Option) (*Box, error) {
+	if dir != "" {
+		return nil, fmt.Errorf("opening %q: %w", dir, ErrNoPersistence)
+	}
+	e, err := engine.Open(engine.Options{})
+	if err != nil {
+		return nil, err
+	}
+	client := redis.NewClient(&redis.Options{
+		Dialer:       func(context.Context, string, string) (net.Conn, error) { return e.Dial() },
+		MaxRetries:   -1, // the box retries by itself, and must know of it
+		PoolSize:     64,
+		MinIdleConns: 0,
+	})
+	return &Box{signalbox.New(client, options...), e, client}, nil
+}
+
+// Engine is the engine, to serve it to others or to look into it.
+func (b *Box) Engine() *engine.Engine { return b.engine }
+
+// Close ends every lease and acquisition, then the engine. All data is gone.
+func (b *Box) Close() error {
+	return errors.Join(b.Box.Close(), b.client.Close(), b.engine.Close())
+}
