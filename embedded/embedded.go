@@ -16,6 +16,7 @@ import (
 	"net"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/engine"
@@ -43,10 +44,11 @@ func Open(dir string, options ...signalbox.Option) (*Box, error) {
 		return nil, err
 	}
 	client := redis.NewClient(&redis.Options{
-		Dialer:       func(context.Context, string, string) (net.Conn, error) { return e.Dial() },
-		MaxRetries:   -1, // the box retries by itself, and must know of it
-		PoolSize:     64,
-		MinIdleConns: 0,
+		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return e.Dial() },
+		MaxRetries:               -1,       // the box retries by itself, and must know of it
+		Addr:                     "engine", // never dialled, nor looked up
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	return &Box{signalbox.New(client, options...), e, client}, nil
 }

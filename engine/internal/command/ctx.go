@@ -22,6 +22,13 @@ type Ctx struct {
 	// CanBlock is false inside transactions and scripts, where a command that
 	// would block answers as if its time were up.
 	CanBlock bool
+	// Resumed is true when the call had to wait and is run again because a
+	// key of its was touched. A key of the wrong type is then no error: what
+	// came into it is not for this call, which waits on.
+	Resumed bool
+	// Ready is nil, except when a call that blocked is run again: then it is
+	// the key that was touched. See ReadFirst.
+	Ready []byte
 	// MaxStringBytes bounds what APPEND and SETRANGE may build.
 	MaxStringBytes int64
 
@@ -76,6 +83,23 @@ func Read[T any](c *Ctx, key []byte) (value T, found bool, err error) {
 		return value, false, ErrWrongType
 	}
 	return value, true, nil
+}
+
+// ReadFirst returns the first of keys that exists, and its value, which is an
+// error if it is not a T. When a call that blocked is run again, only the key
+// that was touched counts, whichever comes first among keys, and a value of
+// another type is not an error but nothing to wake up for.
+func ReadFirst[T any](c *Ctx, keys [][]byte) (key []byte, value T, found bool, err error) {
+	if c.Ready != nil {
+		value, found, err = Read[T](c, c.Ready)
+		return c.Ready, value, found && err == nil, nil
+	}
+	for _, key = range keys {
+		if value, found, err = Read[T](c, key); found || err != nil {
+			return key, value, found, err
+		}
+	}
+	return nil, value, false, nil
 }
 
 // ReadOrCreate returns the T under key, made by create when there is none.

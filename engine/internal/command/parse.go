@@ -1,6 +1,8 @@
 package command
 
 import (
+	"bytes"
+	"errors"
 	"math"
 	"strconv"
 	"unsafe"
@@ -32,30 +34,34 @@ func ParseInt(b []byte) (int64, bool) {
 	return int64(n), n <= math.MaxInt64
 }
 
-// ParseFloat reads a float as Redis does: what strtod reads in whole, infinity
-// included, but not NaN.
+// ParseFloat reads a float as Redis does: what strtod reads in whole, hex and
+// infinity included, but not NaN, and nothing that is out of a double's range.
 func ParseFloat(b []byte) (float64, bool) {
-	if len(b) == 0 || len(b) > 256 || b[0] == ' ' {
+	if len(b) == 0 || len(b) > 256 || bytes.IndexByte(b, '_') >= 0 {
 		return 0, false
 	}
-	for _, ch := range b {
-		if ch == '_' {
-			return 0, false
-		}
+	text := unsafe.String(&b[0], len(b))
+	if hex := bytes.ContainsAny(b, "xX"); hex && !bytes.ContainsAny(b, "pP") {
+		text = string(b) + "p0" // strconv wants the exponent that strtod does not
 	}
-	f, err := strconv.ParseFloat(unsafe.String(&b[0], len(b)), 64)
-	if err != nil && !math.IsInf(f, 0) && f != 0 {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(f) {
 		return 0, false
 	}
-	if err != nil && !isRangeError(err) {
-		return 0, false
-	}
-	return f, !math.IsNaN(f)
+	return f, f != 0 || !bytes.ContainsAny(mantissa(b), "123456789abcdfABCDF")
 }
 
-func isRangeError(err error) bool {
-	numError, ok := err.(*strconv.NumError) //nolint:errorlint // strconv documents this very type
-	return ok && numError.Err == strconv.ErrRange
+// mantissa is the part of a number before its exponent: a mantissa that is not
+// zero, in a number that is, means that the number was too small.
+func mantissa(b []byte) []byte {
+	exponent := "eE"
+	if bytes.ContainsAny(b, "xX") {
+		exponent = "pP"
+	}
+	if i := bytes.IndexAny(b, exponent); i >= 0 {
+		return b[:i]
+	}
+	return b
 }
 
 // Int is the i-th argument as an integer.
@@ -105,3 +111,6 @@ func Span(start, stop int64, n int) (from, to int, ok bool) {
 	}
 	return int(start), int(stop), true
 }
+
+// isRangeError reports whether strconv understood a number that it cannot hold.
+func isRangeError(err error) bool { return errors.Is(err, strconv.ErrRange) }

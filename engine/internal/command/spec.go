@@ -1,6 +1,9 @@
 package command
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Flags say how a command may be used. Their names are those that COMMAND
 // INFO reports.
@@ -159,6 +162,7 @@ func (s *Spec) index() {
 	if s.Sub == nil {
 		return
 	}
+	s.Sub = slices.Clone(s.Sub) // the records are shared between tables
 	s.subs = map[string]*Spec{}
 	for i := range s.Sub {
 		sub := &s.Sub[i]
@@ -203,6 +207,6 @@ func Data() [][]Spec {
 	return [][]Spec{
 		stringSpecs, keySpecs, expirySpecs, scanSpecs, listSpecs, blockingListSpecs,
 		setSpecs, hashSpecs, sortedSetSpecs, sortedSetRangeSpecs, sortedSetStoreSpecs,
-		blockingSortedSetSpecs,
+		blockingSortedSetSpecs, randomSortedSetSpecs,
 	}
 }

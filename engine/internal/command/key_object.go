@@ -1,0 +1,117 @@
+package command
+
+import (
+	"math"
+
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
+)
+
+const (
+	errFrequency Error = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. " +
+		"Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
+
+	embeddedMaxBytes = 44    // the longest string that Redis keeps beside its object
+	sharedIntegers   = 10000 // Redis shares the objects of the integers below, and says so
+)
+
+// inspectObject is the subcommands of OBJECT that tell something of one key,
+// without counting as a use of it; null if there is no such key.
+func inspectObject(tell func(c *Ctx, o *keyspace.Object) error) func(c *Ctx) error {
+	return func(c *Ctx) error {
+		o := c.DB.Peek(c.Args[2], c.NowMs())
+		if o == nil {
+			c.Out.Null()
+			return nil
+		}
+		return tell(c, o)
+	}
+}
+
+func objectEncoding(c *Ctx, o *keyspace.Object) error {
+	name := ""
+	switch v := o.Value.(type) {
+	case *keyspace.String:
+		name = stringEncoding(v)
+	case interface{ Encoding() string }:
+		name = v.Encoding()
+	}
+	c.Out.BulkString(name)
+	return nil
+}
+
+func stringEncoding(s *keyspace.String) string {
+	switch _, isInteger := ParseInt(s.Bytes); {
+	case s.Raw || len(s.Bytes) > embeddedMaxBytes:
+		return "raw"
+	case isInteger:
+		return "int"
+	default:
+		return "embstr"
+	}
+}
+
+func objectIdletime(c *Ctx, o *keyspace.Object) error {
+	c.Out.Int(max(c.NowMs()-o.AccessedAt, 0) / 1000)
+	return nil
+}
+
+func objectRefcount(c *Ctx, o *keyspace.Object) error {
+	count := int64(1)
+	if s, ok := o.Value.(*keyspace.String); ok && !s.Raw {
+		if n, ok := ParseInt(s.Bytes); ok && 0 <= n && n < sharedIntegers {
+			count = math.MaxInt32
+		}
+	}
+	c.Out.Int(count)
+	return nil
+}
+
+func objectFreq(*Ctx, *keyspace.Object) error { return errFrequency }
+
+func objectHelp(c *Ctx) error {
+	lines := []string{
+		"OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"ENCODING <key>",
+		"    Return the kind of internal representation used in order to store the value",
+		"    associated with a <key>.",
+		"FREQ <key>",
+		"    Return the access frequency index of the <key>. The returned integer is",
+		"    proportional to the logarithm of the recent access frequency of the key.",
+		"IDLETIME <key>",
+		"    Return the idle time of the <key>, that is the approximated number of",
+		"    seconds elapsed since the last access to the key.",
+		"REFCOUNT <key>",
+		"    Return the number of references of the value associated with the specified",
+		"    <key>.",
+		"HELP",
+		"    Prints this help.",
+	}
+	c.Out.Array(len(lines))
+	for _, line := range lines {
+		c.Out.SimpleString(line)
+	}
+	return nil
+}
+
+var objectSpecs = []Spec{
+	{
+		Name: "encoding", Arity: 3, Flags: ReadOnly, Keys: Key(2), Since: "2.2.3",
+		Summary: "Names the structure that keeps a value.", Complexity: "O(1)", Run: inspectObject(objectEncoding),
+	},
+	{
+		Name: "idletime", Arity: 3, Flags: ReadOnly, Keys: Key(2), Since: "2.2.3",
+		Summary: "Returns for how many seconds a key was not used.", Complexity: "O(1)", Run: inspectObject(objectIdletime),
+	},
+	{
+		Name: "refcount", Arity: 3, Flags: ReadOnly, Keys: Key(2), Since: "2.2.3",
+		Summary: "Returns how many references there are to a value.", Complexity: "O(1)", Run: inspectObject(objectRefcount),
+	},
+	{
+		Name: "freq", Arity: 3, Flags: ReadOnly, Keys: Key(2), Since: "4.0.0",
+		Summary: "Returns how often a key is used; an error, since that is not counted here.", Complexity: "O(1)", Run: inspectObject(objectFreq),
+	},
+	{
+		Name: "help", Arity: 2, Flags: Loading | Stale, Since: "6.2.0",
+		Summary: "Lists the subcommands.", Complexity: "O(1)", Run: objectHelp,
+	},
+}

@@ -1,0 +1,148 @@
+package command
+
+import "github.com/signalbox-io/signalbox/engine/internal/ds"
+
+// popRequest is how many members to take from which end of the first sorted
+// set that exists. A count of more than there are takes them all.
+type popRequest struct {
+	keys    [][]byte
+	highest bool
+	count   int64
+}
+
+// zpop makes ZPOPMIN and ZPOPMAX.
+func zpop(highest bool) func(c *Ctx) error {
+	return func(c *Ctx) error {
+		if len(c.Args) > 3 {
+			return ErrSyntax
+		}
+		counted := len(c.Args) == 3
+		r := popRequest{highest: highest, count: 1}
+		if counted {
+			var ok bool
+			if r.count, ok = ParseInt(c.Args[2]); !ok || r.count < 0 {
+				return ErrPositive
+			}
+		}
+		set, found, err := Read[*ds.SortedSet](c, c.Args[1])
+		if err != nil {
+			return err
+		}
+		if !found || r.count == 0 {
+			c.Out.Array(0)
+			return nil
+		}
+		n := int(min(r.count, int64(set.Len())))
+		// Without a count the one member and its score are a flat pair in
+		// RESP3 too.
+		nested := counted && c.Out.Proto == 3
+		if nested {
+			c.Out.Array(n)
+		} else {
+			c.Out.Array(2 * n)
+		}
+		r.pop(c, c.Args[1], set, n, nested)
+		return nil
+	}
+}
+
+// pop takes n members, not more than there are, and writes each with its
+// score, as a pair if nested.
+func (r popRequest) pop(c *Ctx, key []byte, set *ds.SortedSet, n int, nested bool) {
+	from, to := 0, n-1
+	members := set.Ascend(0)
+	if r.highest {
+		from, to = set.Len()-n, set.Len()-1
+		members = set.Descend(to)
+	}
+	left := n
+	for member, score := range members {
+		if nested {
+			c.Out.Array(2)
+		}
+		c.Out.BulkString(member)
+		c.Out.Double(score)
+		if left--; left == 0 {
+			break
+		}
+	}
+	set.RemoveRange(from, to)
+	DropEmpty(c, key, set)
+	c.Touch(key)
+}
+
+// first finds the first key that holds a sorted set; set is nil if none does.
+// A key of another type is an error, except for a client that is already
+// waiting: what came into the key is not for it, and it waits on.
+func (r popRequest) first(c *Ctx) (key []byte, set *ds.SortedSet, err error) {
+	for _, key := range r.keys {
+		set, found, err := Read[*ds.SortedSet](c, key)
+		if err != nil && !c.Resumed {
+			return nil, nil, err
+		}
+		if found {
+			return key, set, nil
+		}
+	}
+	return nil, nil, nil
+}
+
+// parseMultiPop reads numkeys key [key ...] MIN|MAX [COUNT count].
+func parseMultiPop(args [][]byte) (r popRequest, err error) {
+	keys, ok := ParseInt(args[0])
+	if !ok || keys < 1 {
+		return r, Error("ERR numkeys should be greater than 0")
+	}
+	if keys >= int64(len(args)-1) {
+		return r, ErrSyntax
+	}
+	r.keys, r.count = args[1:1+keys], 1
+	args = args[1+keys:]
+	switch {
+	case Is(args[0], "MAX"):
+		r.highest = true
+	case !Is(args[0], "MIN"):
+		return r, ErrSyntax
+	}
+	if len(args) == 1 {
+		return r, nil
+	}
+	if len(args) == 2 || !Is(args[1], "COUNT") {
+		return r, ErrSyntax
+	}
+	if r.count, ok = ParseInt(args[2]); !ok || r.count < 1 {
+		return r, Error("ERR count should be greater than 0")
+	}
+	if len(args) > 3 {
+		return r, ErrSyntax
+	}
+	return r, nil
+}
+
+func zmpop(c *Ctx) error {
+	r, err := parseMultiPop(c.Args[1:])
+	if err != nil {
+		return err
+	}
+	key, set, err := r.first(c)
+	if err != nil {
+		return err
+	}
+	if set == nil {
+		c.Out.NullArray()
+		return nil
+	}
+	r.popNamed(c, key, set)
+	return nil
+}
+
+// popNamed replies with the key and a pair for each member taken from it.
+func (r popRequest) popNamed(c *Ctx, key []byte, set *ds.SortedSet) {
+	n := int(min(r.count, int64(set.Len())))
+	c.Out.Array(2)
+	c.Out.Bulk(key)
+	c.Out.Array(n)
+	r.pop(c, key, set, n, true)
+}
+
+const popComplexity = "O(log(N)*M) for M members taken out of N."

@@ -1,0 +1,65 @@
+package ds
+
+import (
+	"iter"
+	"math/rand/v2"
+)
+
+// Up to these sizes Redis 7.0 keeps a hash in a listpack.
+const (
+	hashCompactLen   = 512
+	hashCompactBytes = 64
+)
+
+// Hash maps fields to string values. Its costs are those of Dict.
+type Hash struct {
+	fields Dict[string]
+	large  bool // it has once been too large for a listpack
+}
+
+// NewHash returns an empty Hash.
+func NewHash() *Hash { return &Hash{} }
+
+// Len returns the number of fields.
+func (h *Hash) Len() int { return h.fields.Len() }
+
+// Get returns the value of field, and whether it is there.
+func (h *Hash) Get(field []byte) (string, bool) { return h.fields.Get(field) }
+
+// Set stores value under field, and says whether the field is new.
+func (h *Hash) Set(field []byte, value string) (inserted bool) {
+	inserted = h.fields.SetBytes(field, value)
+	if len(field) > hashCompactBytes || len(value) > hashCompactBytes || h.fields.Len() > hashCompactLen {
+		h.large = true
+	}
+	return inserted
+}
+
+// Delete removes field and says whether it was there.
+func (h *Hash) Delete(field []byte) bool {
+	_, ok := h.fields.Delete(field)
+	return ok
+}
+
+// Random returns a random field, each with the same probability; ok is false if
+// there is none.
+func (h *Hash) Random(r *rand.Rand) (field, value string, ok bool) { return h.fields.Random(r) }
+
+// Scan is one step of a walk; see Dict.Scan.
+func (h *Hash) Scan(cursor uint64, visit func(field, value string)) (next uint64) {
+	return h.fields.Scan(cursor, visit)
+}
+
+// All walks over all fields; the current one may be deleted meanwhile, see Dict.All.
+func (h *Hash) All() iter.Seq2[string, string] { return h.fields.All() }
+
+// Clone returns a copy. O(n).
+func (h *Hash) Clone() *Hash { return &Hash{fields: *h.fields.Clone(nil), large: h.large} }
+
+// Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for such a hash.
+func (h *Hash) Encoding() string {
+	if h.large {
+		return "hashtable"
+	}
+	return "listpack"
+}

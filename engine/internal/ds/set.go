@@ -1,0 +1,192 @@
+package ds
+
+import (
+	"iter"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+)
+
+// setIntsMax is how many integers a Set keeps in a sorted array, as Redis does.
+const setIntsMax = 512
+
+// Set is a set of strings. While all members are integers and not more than 512, it
+// is a sorted array of them: 8 bytes a member, O(log n) to look one up, O(n) to change.
+// Afterwards it is a Dict, for good.
+type Set struct {
+	ints    []int64
+	members *Dict[struct{}] // nil while the members are in ints
+}
+
+// NewSet returns an empty Set.
+func NewSet() *Set { return &Set{} }
+
+// IsInts reports whether the set is kept as an array of integers.
+func (s *Set) IsInts() bool { return s.members == nil }
+
+// Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for such a set.
+func (s *Set) Encoding() string {
+	if s.IsInts() {
+		return "intset"
+	}
+	return "hashtable"
+}
+
+// Len returns the number of members.
+func (s *Set) Len() int {
+	if s.IsInts() {
+		return len(s.ints)
+	}
+	return s.members.Len()
+}
+
+// Add adds member and says whether it is new. The bytes are copied if needed.
+func (s *Set) Add(member []byte) bool {
+	if s.IsInts() {
+		n, ok := parseInt(member)
+		if ok {
+			at, found := slices.BinarySearch(s.ints, n)
+			if found {
+				return false
+			}
+			if len(s.ints) < setIntsMax {
+				s.ints = slices.Insert(s.ints, at, n)
+				return true
+			}
+		}
+		s.convert()
+	}
+	return s.members.SetBytes(member, struct{}{})
+}
+
+// Remove removes member and says whether it was there.
+func (s *Set) Remove(member []byte) bool {
+	if !s.IsInts() {
+		_, ok := s.members.Delete(member)
+		return ok
+	}
+	at, found := s.findInt(member)
+	if found {
+		s.ints = slices.Delete(s.ints, at, at+1)
+	}
+	return found
+}
+
+// Has reports whether member is in the set. It does not allocate.
+func (s *Set) Has(member []byte) bool {
+	if s.IsInts() {
+		_, found := s.findInt(member)
+		return found
+	}
+	_, ok := s.members.Get(member)
+	return ok
+}
+
+// Random returns a random member, each with the same probability; ok is false if
+// there is none.
+func (s *Set) Random(r *rand.Rand) (member string, ok bool) {
+	if !s.IsInts() {
+		member, _, ok = s.members.Random(r)
+		return member, ok
+	}
+	if len(s.ints) == 0 {
+		return "", false
+	}
+	return strconv.FormatInt(s.ints[r.IntN(len(s.ints))], 10), true
+}
+
+// Scan is one step of a walk; see Dict.Scan. Integers are all visited in one step.
+func (s *Set) Scan(cursor uint64, visit func(member string)) (next uint64) {
+	if !s.IsInts() {
+		return s.members.Scan(cursor, func(member string, _ struct{}) { visit(member) })
+	}
+	for _, n := range s.ints {
+		visit(strconv.FormatInt(n, 10))
+	}
+	return 0
+}
+
+// All walks over all members: integers in ascending order, others in no particular
+// order. The current member may be removed meanwhile; no other change is allowed.
+func (s *Set) All() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if s.IsInts() {
+			s.allInts(yield)
+			return
+		}
+		for member := range s.members.All() {
+			if !yield(member) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Set) allInts(yield func(string) bool) {
+	for i := 0; i < len(s.ints); {
+		n := s.ints[i]
+		if !yield(strconv.FormatInt(n, 10)) {
+			return
+		}
+		if i < len(s.ints) && s.ints[i] == n { // else it was removed, and i is the next one
+			i++
+		}
+	}
+}
+
+// Clone returns a copy. O(n).
+func (s *Set) Clone() *Set {
+	c := &Set{ints: slices.Clone(s.ints)}
+	if s.members != nil {
+		c.members = s.members.Clone(nil)
+	}
+	return c
+}
+
+func (s *Set) convert() {
+	s.members = NewDict[struct{}]()
+	for _, n := range s.ints {
+		s.members.Set(strconv.FormatInt(n, 10), struct{}{})
+	}
+	s.ints = nil
+}
+
+func (s *Set) findInt(member []byte) (at int, found bool) {
+	n, ok := parseInt(member)
+	if !ok {
+		return 0, false
+	}
+	return slices.BinarySearch(s.ints, n)
+}
+
+// parseInt reads a 64-bit integer in the one form that printing it gives back: no
+// leading zeros or plus sign, no -0. It does not allocate for what is no integer, as
+// strconv does for its error.
+func parseInt(b []byte) (n int64, ok bool) {
+	digits, limit := b, uint64(math.MaxInt64)
+	negative := len(b) > 0 && b[0] == '-'
+	if negative {
+		digits, limit = b[1:], limit+1
+	}
+	if len(digits) == 0 || len(digits) > len("9223372036854775808") {
+		return 0, false
+	}
+	if digits[0] == '0' && len(b) > 1 {
+		return 0, false
+	}
+	var magnitude uint64 // 19 digits fit
+	for _, digit := range digits {
+		if digit < '0' || digit > '9' {
+			return 0, false
+		}
+		magnitude = magnitude*10 + uint64(digit-'0')
+	}
+	if magnitude > limit {
+		return 0, false
+	}
+	if negative {
+		return -int64(magnitude), true // also right for the least integer, which wraps to itself
+	}
+	return int64(magnitude), true
+}

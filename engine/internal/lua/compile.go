@@ -1,0 +1,88 @@
+package lua
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// compile turns a script into what the interpreter runs, after rewriting its
+// syntax tree (see rewrite.go). The state says which library members exist.
+func (s *state) compile(source, name string) (proto *glua.FunctionProto, err error) {
+	defer func() {
+		// The compiler of gopher-lua panics on a few inputs (too many
+		// registers, for one). For a script that is a syntax error.
+		if fault := recover(); fault != nil {
+			proto, err = nil, fmt.Errorf("%s:1: %v", name, fault)
+		}
+	}()
+	source = skipShebang(source)
+	chunk, err := parse.Parse(strings.NewReader(source), name)
+	if err != nil {
+		return nil, syntaxError(err, name)
+	}
+	rewrite(chunk, s.isMember)
+	proto, err = glua.Compile(chunk, name)
+	if err != nil {
+		return nil, compileMessage(err.Error(), name)
+	}
+	clearNeedsArg(proto, usesArg(source))
+	return proto, nil
+}
+
+func skipShebang(source string) string {
+	if !strings.HasPrefix(source, "#!") {
+		return source
+	}
+	if end := strings.IndexByte(source, '\n'); end >= 0 {
+		return source[end:]
+	}
+	return ""
+}
+
+// usesArg says whether a script may use the table "arg" that Lua 5.0 gave to
+// functions with "...".
+func usesArg(source string) bool { return argWord.MatchString(source) }
+
+var argWord = regexp.MustCompile(`\barg\b`)
+
+// clearNeedsArg spares each call of a function with "..." (a script is one)
+// the making of that table: half of the time of "return 1".
+func clearNeedsArg(proto *glua.FunctionProto, used bool) {
+	if used {
+		return
+	}
+	proto.IsVarArg &^= glua.VarArgNeedsArg
+	for _, inner := range proto.FunctionPrototypes {
+		clearNeedsArg(inner, used)
+	}
+}
+
+func syntaxError(err error, name string) error {
+	var p *parse.Error
+	if !errors.As(err, &p) {
+		return compileMessage(err.Error(), name)
+	}
+	token := "near '" + p.Token + "'"
+	line := p.Pos.Line
+	if line < 0 || p.Token == "" {
+		token = "near '<eof>'"
+	}
+	if line < 1 {
+		line = 1
+	}
+	return fmt.Errorf("%s:%d: %s %s", name, line, p.Message, token)
+}
+
+var compilerLine = regexp.MustCompile(`(?s)line:(\d+)[^ ]* ?(.*)`)
+
+func compileMessage(text, name string) error {
+	if m := compilerLine.FindStringSubmatch(text); m != nil {
+		return fmt.Errorf("%s:%s: %s", name, m[1], strings.TrimSpace(m[2]))
+	}
+	return fmt.Errorf("%s:1: %s", name, strings.TrimSpace(text))
+}

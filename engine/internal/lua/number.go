@@ -1,0 +1,90 @@
+package lua
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// Lua 5.1 writes numbers with C's "%.14g" and reads them with strtod.
+// gopher-lua uses Go's shortest form and Go's integer syntax ("010" is 8
+// there), so every conversion of this package comes through here.
+
+// appendNumber appends f as Lua prints it.
+func appendNumber(dst []byte, f float64) []byte { return appendG(dst, f, 14) }
+
+// appendG appends f as C's "%.<precision>g".
+func appendG(dst []byte, f float64, precision int) []byte {
+	if i := int64(f); float64(i) == f && -1e14 < f && f < 1e14 && (i != 0 || !math.Signbit(f)) {
+		return strconv.AppendInt(dst, i, 10)
+	}
+	switch {
+	case math.IsNaN(f) && math.Signbit(f):
+		return append(dst, "-nan"...)
+	case math.IsNaN(f):
+		return append(dst, "nan"...)
+	case math.IsInf(f, 1):
+		return append(dst, "inf"...)
+	case math.IsInf(f, -1):
+		return append(dst, "-inf"...)
+	}
+	return strconv.AppendFloat(dst, f, 'g', precision, 64)
+}
+
+func formatNumber(f glua.LNumber) string {
+	var room [32]byte
+	return string(appendNumber(room[:0], float64(f)))
+}
+
+// parseNumber reads a number as strtod does, with blanks around it.
+func parseNumber(s string) (glua.LNumber, bool) {
+	s = strings.Trim(s, " \t\n\v\f\r")
+	if s == "" || strings.IndexByte(s, '_') >= 0 {
+		return 0, false
+	}
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil && s != "-0" {
+		return glua.LNumber(i), true
+	}
+	digits := strings.TrimLeft(s, "+-")
+	if len(digits) > 2 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X') && !strings.ContainsAny(digits, "pP") {
+		s += "p0" // C reads a hexadecimal integer; Go wants the exponent spelled out.
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil && !math.IsInf(f, 0) {
+		return 0, false
+	}
+	return glua.LNumber(f), true
+}
+
+// toNumber converts numbers and numeric strings, as Lua's arithmetic does.
+func toNumber(v glua.LValue) (glua.LNumber, bool) {
+	switch v := v.(type) {
+	case glua.LNumber:
+		return v, true
+	case glua.LString:
+		return parseNumber(string(v))
+	}
+	return 0, false
+}
+
+// toText converts strings and numbers, as Lua's concatenation does.
+func toText(v glua.LValue) (string, bool) {
+	switch v := v.(type) {
+	case glua.LString:
+		return string(v), true
+	case glua.LNumber:
+		return formatNumber(v), true
+	}
+	return "", false
+}
+
+// toInt64 converts as C on amd64 does: out of range gives the smallest
+// integer. Go leaves that case to the machine.
+func toInt64(f glua.LNumber) int64 {
+	if f >= -(1<<63) && f < 1<<63 {
+		return int64(f)
+	}
+	return math.MinInt64
+}

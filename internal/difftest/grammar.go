@@ -1,0 +1,183 @@
+package difftest
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+)
+
+// The grammar of the fuzzer is a table of request templates. A word is
+//
+//	WORD         itself
+//	$name        a random value of that name; see source.value
+//	$name+       one to four of them
+//	{A|B 1|}     one of the alternatives, each of any number of words
+//
+// and the group says which keys $key is usually taken from, so that most
+// requests meet a key of their own type. To add a command add its forms to the
+// table. Only commands whose replies follow from the requests belong here:
+// nothing that expires soon, chooses at random and changes data, or blocks.
+
+type template struct {
+	group string
+	mode  mode
+	forms []string
+}
+
+var (
+	anyOrder = mode{sorted: true}
+	anyPairs = mode{pairs: true}
+	onlyKind = mode{loose: true}
+)
+
+func grammar() []template {
+	return []template{
+		{"str", mode{}, []string{
+			"GET $key", "SET $key $value", "SET $key $value {NX|XX|GET|KEEPTTL|EX 1000|PXAT 4102444800123|NX GET|XX GET|BOGUS}",
+			"SETNX $key $value", "GETSET $key $value", "GETDEL $key", "GETEX $key {|PERSIST|EX 1000|EXAT 4102444800}",
+			"SETEX $key {1000|0|abc} $value", "MGET $key+", "MSET $key $value $key $value", "MSETNX $key $value $key $value",
+			"APPEND $key $value", "STRLEN $key", "GETRANGE $key $index $index", "SETRANGE $key {0|1|5|20|-1} $value",
+			"INCR $key", "DECR $key", "INCRBY $key $int", "DECRBY $key $int", "INCRBYFLOAT $key $float", "LCS $key $key {|LEN|IDX}",
+		}},
+		{"", mode{}, []string{
+			"DEL $key+", "UNLINK $key", "EXISTS $key+", "TYPE $key", "TOUCH $key+", "RENAME $key $key", "RENAMENX $key $key",
+			"COPY $key $key {|REPLACE|DB 1}", "MOVE $key 1", "EXPIRE $key {1000|-1} {|NX|XX|GT|LT}",
+			"EXPIREAT $key 4102444800 {|NX|XX|GT|LT}", "PEXPIREAT $key 4102444900500", "PERSIST $key", "DBSIZE",
+			"OBJECT ENCODING $key", "DEBUG DIGEST-VALUE $key+",
+		}},
+		{"", anyOrder, []string{"KEYS {*|str*|l?st:*|[sz]*}", "SCAN 0 COUNT 1000 {|MATCH *1|TYPE list}"}},
+		{"", onlyKind, []string{"RANDOMKEY", "SCAN 0 COUNT 1000"}},
+		{"list", mode{}, []string{
+			"LPUSH $key $value+", "RPUSH $key $value+", "LPUSHX $key $value", "RPUSHX $key $value+", "LPOP $key {|0|1|2}",
+			"RPOP $key {|1|3|-1}", "LLEN $key", "LRANGE $key $index $index", "LRANGE $key 0 -1", "LINDEX $key $index",
+			"LSET $key $index $value", "LINSERT $key {BEFORE|AFTER} $value $value", "LREM $key {0|1|-1|2} $value",
+			"LTRIM $key {0|1|-5} {-1|-2|5}", "LPOS $key $value {|RANK -1|COUNT 0|RANK 2 COUNT 0|MAXLEN 2|RANK 0}",
+			"RPOPLPUSH $key $key", "LMOVE $key $key {LEFT|RIGHT} {LEFT|RIGHT}", "LMPOP 2 $key $key {LEFT|RIGHT} {|COUNT 2}",
+			"BLPOP $key $key 0.001", "BLMOVE $key $key LEFT RIGHT 0.001", "BLMPOP 0.001 1 $key LEFT",
+		}},
+		{"set", mode{}, []string{
+			"SADD $key $member+", "SREM $key $member+", "SCARD $key", "SISMEMBER $key $member", "SMISMEMBER $key $member+",
+			"SMOVE $key $key $member", "SINTERSTORE $key $key $key", "SUNIONSTORE $key $key $key", "SDIFFSTORE $key $key+",
+			"SINTERCARD 2 $key $key {|LIMIT 2}", "SADD $key {1|2|3|4|-9|9223372036854775807}",
+		}},
+		{"set", anyOrder, []string{
+			"SMEMBERS $key", "SINTER $key+", "SUNION $key+", "SDIFF $key+", "SSCAN $key 0 COUNT 1000 {|MATCH m*}",
+			"SPOP $key 1000", "SRANDMEMBER $key 1000",
+		}},
+		{"set", onlyKind, []string{"SRANDMEMBER $key {|0|1|-3}"}},
+		{"hash", mode{}, []string{
+			"HSET $key $member $value", "HSET $key $member $value $member $value", "HMSET $key $member $value", "HGET $key $member",
+			"HMGET $key $member+", "HSETNX $key $member $value", "HDEL $key $member+", "HLEN $key", "HEXISTS $key $member",
+			"HSTRLEN $key $member", "HINCRBY $key $member $int", "HINCRBYFLOAT $key $member $float",
+		}},
+		{"hash", anyOrder, []string{"HKEYS $key", "HVALS $key", "HRANDFIELD $key 1000"}},
+		{"hash", anyPairs, []string{"HGETALL $key", "HSCAN $key 0 COUNT 1000", "HRANDFIELD $key 1000 WITHVALUES"}},
+		{"hash", onlyKind, []string{"HRANDFIELD $key {|0|1|-3}"}},
+		{"zset", mode{}, []string{
+			"ZADD $key {|NX|XX|GT|LT|CH|NX XX|GT CH} $score $member", "ZADD $key $score $member $score $member $score $member",
+			"ZADD $key {|NX|XX|GT} INCR $score $member", "ZINCRBY $key $score $member", "ZREM $key $member+", "ZSCORE $key $member",
+			"ZMSCORE $key $member+", "ZCARD $key", "ZRANK $key $member", "ZREVRANK $key $member",
+			"ZRANGE $key $index $index {|REV} {|WITHSCORES}", "ZREVRANGE $key $index $index", "ZRANGE $key 0 -1 WITHSCORES",
+			"ZRANGEBYSCORE $key $limit $limit {|WITHSCORES|LIMIT 1 2}", "ZREVRANGEBYSCORE $key $limit $limit",
+			"ZRANGE $key $limit $limit BYSCORE {|REV} {|LIMIT 0 2}", "ZRANGEBYLEX $key $lex $lex {|LIMIT 1 -1}",
+			"ZREVRANGEBYLEX $key $lex $lex", "ZLEXCOUNT $key $lex $lex", "ZCOUNT $key $limit $limit",
+			"ZRANGESTORE $key $key $index $index", "ZRANGESTORE $key $key $limit $limit BYSCORE", "ZREMRANGEBYRANK $key $index $index",
+			"ZREMRANGEBYSCORE $key $limit $limit", "ZREMRANGEBYLEX $key $lex $lex", "ZPOPMIN $key {|0|2}", "ZPOPMAX $key {|1|-1}",
+			"ZMPOP 2 $key $key {MIN|MAX} {|COUNT 2}", "ZUNION 2 $key $key {|WEIGHTS 2 0.5|AGGREGATE MAX} WITHSCORES",
+			"ZINTER 2 $key $key {|AGGREGATE MIN}", "ZDIFF 2 $key $key WITHSCORES", "ZINTERCARD 2 $key $key",
+			"ZUNIONSTORE $key 2 $key $key {|WEIGHTS 1 -1}", "ZINTERSTORE $key 2 $key $key", "ZDIFFSTORE $key 2 $key $key",
+			"BZPOPMIN $key 0.001", "BZMPOP 0.001 1 $key MAX",
+		}},
+		{"zset", anyPairs, []string{"ZSCAN $key 0 COUNT 1000", "ZRANDMEMBER $key 1000 WITHSCORES"}},
+		{"zset", onlyKind, []string{"ZRANDMEMBER $key {|0|1|-3}"}},
+		{"", mode{}, []string{"MULTI", "EXEC", "EXEC", "DISCARD", "WATCH $key", "SELECT {0|0|1}", "SWAPDB 0 1"}},
+	}
+}
+
+// groups are the families that keys are named after.
+var groups = []string{"str", "list", "set", "hash", "zset"}
+
+// keysPerGroup is small so that requests meet.
+const keysPerGroup = 3
+
+// source makes requests.
+type source struct {
+	*rand.Rand
+	templates []template
+}
+
+// query is a request and how its replies compare.
+type query struct {
+	words []string
+	mode  mode
+}
+
+// next makes a request: mostly one from the grammar, sometimes without its
+// arguments or from within a script.
+func (s *source) next() query {
+	t := s.templates[s.IntN(len(s.templates))]
+	q := query{words: s.fill(t.forms[s.IntN(len(t.forms))], t.group), mode: t.mode}
+	switch s.IntN(50) {
+	case 0:
+		q.words = q.words[:1]
+	case 1, 2:
+		script := "return redis.pcall(unpack(ARGV))"
+		q.words = append([]string{"EVAL", script, "0"}, q.words...)
+	case 3:
+		q.words[0] = strings.ToLower(q.words[0])
+	}
+	return q
+}
+
+// fill makes the words of a form.
+func (s *source) fill(form, group string) (words []string) {
+	for form != "" {
+		var word string
+		if form[0] == '{' {
+			word, form, _ = strings.Cut(form[1:], "}")
+			choices := strings.Split(word, "|")
+			words = append(words, strings.Fields(choices[s.IntN(len(choices))])...)
+			form = strings.TrimPrefix(form, " ")
+			continue
+		}
+		word, form, _ = strings.Cut(form, " ")
+		name, isValue := strings.CutPrefix(word, "$")
+		name, several := strings.CutSuffix(name, "+")
+		if !isValue {
+			words = append(words, word)
+			continue
+		}
+		n := 1
+		if several {
+			n += s.IntN(4)
+		}
+		for range n {
+			words = append(words, s.value(name, group))
+		}
+	}
+	return words
+}
+
+// value makes a random value of a kind.
+func (s *source) value(name, group string) string {
+	switch name {
+	case "key":
+		if group == "" || s.IntN(8) == 0 {
+			group = groups[s.IntN(len(groups))]
+		}
+		return group + ":" + strconv.Itoa(s.IntN(keysPerGroup))
+	case "index":
+		return strconv.Itoa(s.IntN(13) - 6)
+	}
+	choices := map[string]string{
+		"value":  "a b c 1 2 -7 3.5 007 hello xyz " + strings.Repeat("v", 70) + " 9223372036854775807 \x00\xff\r\n",
+		"member": "m1 m2 m3 m4 m5 m6 1 2 3 a b " + strings.Repeat("m", 65),
+		"int":    "1 -1 5 100 -17 9223372036854775807 -9223372036854775808 abc 1.5 ",
+		"float":  "0.5 1.25 -3 1e2 2.75 abc inf nan",
+		"score":  "0 1 2 3 1.5 -2.25 0.1 1e3 inf -inf abc nan 17 -0",
+		"limit":  "-inf +inf 0 1 (1 2 (2 3 1.5 (0.1 -2.25 abc",
+		"lex":    "- + [a (a [m1 (m3 [m5 m2 [",
+	}[name]
+	list := strings.Split(choices, " ")
+	return list[s.IntN(len(list))]
+}
