@@ -1,0 +1,28 @@
+// Package signalbox coordinates processes: mutexes and counting semaphores whose permits are granted in order, carry
+// leases that renew themselves, and come with fencing tokens. It runs on Redis 7, on Valkey, alone, behind Sentinel or
+// in a Cluster, or on the engine that package embedded brings along.
+//
+//	box, err := signalbox.Open(ctx, "redis://localhost:6379")
+//	defer box.Close()
+//	lease, err := box.Mutex("invoice:42").Acquire(ctx)
+//	defer lease.Release(ctx)
+//	work(lease.Context(), lease.Token())
+//
+// # How it is built
+//
+// The truth lives on the server, in the ledger (internal/ledger): a few atomic transitions, timed by the server. This
+// package keeps a process honest about it:
+//
+//	Box      a client, the inbox and the keeper, shared by everything made from it
+//	waiter   one Acquire under way: asks, hears, ends in a Lease or an error (waiter.go)
+//	Lease    permits held: a context that ends before the server can give them away (lease.go)
+//	keeper   one goroutine with a heap of times; sends renewals and heartbeats in batches (keeper.go)
+//	inbox    one subscription; brings grants to waiters and ends to leases (inbox.go)
+//
+// Messages are hints. What is never heard is asked for: by the waiter's heartbeat or the lease's renewal.
+//
+// A new primitive is a thin face on acquire: look at mutex.go.
+//
+// Messages travel by plain pub/sub, which a Cluster carries to all its nodes. Sharded pub/sub would spare it that; it
+// needs the inbox in the slot of every resource, and is left for later.
+package signalbox

@@ -1,0 +1,150 @@
+package signalbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-io/signalbox/internal/ledger"
+)
+
+// inspectMost bounds how many holders and how many waiters Inspect lists.
+const inspectMost = 1000
+
+// State is a resource at one moment.
+type State struct {
+	Resource string        `json:"resource"`
+	Now      time.Time     `json:"now"`                // by the server's clock, like all times here
+	Limit    int           `json:"limit"`              // in force: the operator's, or the last a caller stated
+	Operator int           `json:"operator,omitempty"` // set by Resize, 0 if none
+	Token    int64         `json:"token"`              // of the last grant
+	Held     int           `json:"held"`               // permits
+	Leases   int           `json:"leases"`             // how many; Holders lists the first 1,000
+	Waiters  int           `json:"waiters"`            // how many; Queue lists the first 1,000
+	Holders  []Holder      `json:"holders,omitempty"`  // the one that expires first is first
+	Queue    []QueuedEntry `json:"queue,omitempty"`    // in their order
+}
+
+// Holder is a lease as the server sees it.
+type Holder struct {
+	ID      string        `json:"id"`
+	Owner   string        `json:"owner"`
+	Weight  int           `json:"weight"`
+	Token   int64         `json:"token"`
+	Since   time.Time     `json:"since"`
+	TTL     time.Duration `json:"ttl_ns"`
+	Expires time.Time     `json:"expires"`
+}
+
+// QueuedEntry is a waiter as the server sees it.
+type QueuedEntry struct {
+	ID     string        `json:"id"`
+	Owner  string        `json:"owner"`
+	Weight int           `json:"weight"`
+	Limit  int           `json:"limit"` // that it stated
+	Since  time.Time     `json:"since"`
+	TTL    time.Duration `json:"ttl_ns"`
+	Claim  time.Time     `json:"claim"` // by when it must be heard from
+}
+
+// Inspect returns who holds a resource and who waits for it.
+func (b *Box) Inspect(ctx context.Context, name string) (State, error) {
+	resource, err := b.resource(ctx, "inspect", name)
+	if err != nil {
+		return State{}, err
+	}
+	state, err := b.ledger.Inspect(ctx, resource, inspectMost)
+	if err != nil {
+		return State{}, err
+	}
+	return newState(name, state), nil
+}
+
+// List returns the resources that are held, waited for, or limited by an operator, by name, without holders and
+// waiters. It scans the keys of the server, of every primary in a Cluster: O(number of keys).
+func (b *Box) List(ctx context.Context) ([]State, error) {
+	if err := b.checkServer(ctx); err != nil {
+		return nil, fmt.Errorf("list: %w", err)
+	}
+	found := make(map[string]State)
+	err := b.ledger.Names(ctx, func(names []string) error {
+		var resources []*ledger.Resource
+		for _, name := range names {
+			if resource, err := ledger.NewResource(name); err == nil {
+				resources = append(resources, resource)
+			}
+		}
+		states, err := b.ledger.InspectAll(ctx, resources)
+		for i, state := range states {
+			if state.Leases+state.Waiters+state.Operator > 0 {
+				found[resources[i].Name] = newState(resources[i].Name, state)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]State, 0, len(found))
+	for _, state := range found {
+		list = append(list, state)
+	}
+	slices.SortFunc(list, func(a, b State) int { return strings.Compare(a.Resource, b.Resource) })
+	return list, nil
+}
+
+// Resize sets a limit that is stronger than what callers state, or clears it if limit is 0, and returns the one set
+// before, 0 if none. A larger limit grants at once. A smaller one takes nothing away: nothing is granted until what is
+// held fits. Waiters heavier than the limit are sent away with ErrTooHeavy.
+func (b *Box) Resize(ctx context.Context, name string, limit int) (before int, err error) {
+	if limit < 0 || limit > ledger.MaxLimit {
+		return 0, fmt.Errorf("resize %q: %w: limit %d, must be 0 to %d", name, ErrInvalid, limit, ledger.MaxLimit)
+	}
+	resource, err := b.resource(ctx, "resize", name)
+	if err != nil {
+		return 0, err
+	}
+	return b.ledger.Resize(ctx, resource, limit)
+}
+
+// Force ends the lease of an id, or sends the waiter of that id away, with ErrForced, and reports whether there was
+// one. Whoever held it may go on until he notices: check fencing tokens.
+func (b *Box) Force(ctx context.Context, name, id string) (bool, error) {
+	resource, err := b.resource(ctx, "force", name)
+	if err != nil {
+		return false, err
+	}
+	if id == "" {
+		return false, fmt.Errorf("force %q: %w: the id is empty; ForceAll ends every lease", name, ErrInvalid)
+	}
+	ended, err := b.ledger.Force(ctx, resource, id, b.claim)
+	return ended > 0, err
+}
+
+// ForceAll ends every lease of a resource and returns how many there were.
+func (b *Box) ForceAll(ctx context.Context, name string) (int, error) {
+	resource, err := b.resource(ctx, "force", name)
+	if err != nil {
+		return 0, err
+	}
+	return b.ledger.ForceAll(ctx, resource, b.claim)
+}
+
+func newState(name string, s ledger.State) State {
+	state := State{
+		Resource: name, Now: s.Now, Limit: s.Limit, Operator: s.Operator, Token: s.Token,
+		Held: s.Held, Leases: s.Leases, Waiters: s.Waiters,
+	}
+	if s.Operator > 0 {
+		state.Limit = s.Operator
+	}
+	for _, e := range s.Holders {
+		state.Holders = append(state.Holders, Holder{e.ID, e.Owner, e.Weight, e.Token, e.Since, e.TTL, e.Deadline})
+	}
+	for _, e := range s.Queue {
+		state.Queue = append(state.Queue, QueuedEntry{e.ID, e.Owner, e.Weight, e.Limit, e.Since, e.TTL, e.Deadline})
+	}
+	return state
+}

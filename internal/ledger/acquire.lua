@@ -1,0 +1,77 @@
+-- acquire: takes permits for an id, or a place in the queue; asked again by the same id it is the retry, the waiter's
+-- heartbeat and the confirmation of a grant, and never grants twice.
+--
+-- ARGV 1 id  2 weight  3 limit the caller states  4 ttlMs  5 waitMs, 0 = do not wait  6 claimMs  7 owner
+-- Returns  {1, token, nowMs}                     granted, until nowMs + ttlMs
+--          {2, waiters ahead, ms, nowMs}         waiting; the earliest lease expires in ms
+--          {3, ms, held, limit}                  refused, since waitMs is 0; the earliest lease expires in ms
+--          {4}                                   barred: the id was cancelled or forced
+--          {5, limit}                            heavy: the weight can never fit
+-- Errors   WRONGTYPE if a key of the resource is not the ledger's.
+-- Cost     O(log n) in holders and waiters, and at most 1,000 expired entries and 100 grants of others.
+
+local GRANTED, WAITING, REFUSED, BARRED, HEAVY = 1, 2, 3, 4, 5
+
+local id, weight, stated, ttl = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local wait, claim, owner = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+
+local record = open(id)
+
+if leaseWeight(record) then
+  call('ZADD', LEASES, now + ttl, id)
+  leasesUntil = ttl
+  finish()
+  return {GRANTED, tonumber(string.match(record, '^L %d+ (%d+)')), now}
+end
+
+if barred(id) then
+  finish()
+  return {BARRED}
+end
+
+local queuedWeight, queuedStated = waiter(record)
+local waits = queuedWeight ~= nil
+weight, stated = queuedWeight or weight, queuedStated or stated
+local effective = operator or stated
+
+if weight > effective then
+  if waits then
+    leave(id)
+  end
+  finish()
+  return {HEAVY, effective}
+end
+
+if not waits then
+  if limit ~= stated then
+    write('limit', integer(stated))
+  end
+  promote()
+  if not head and held + weight <= effective then
+    local fence = grant(id, weight, ttl, ttl, owner)
+    finish()
+    return {GRANTED, fence, now}
+  end
+  if wait == 0 then
+    finish()
+    return {REFUSED, nextExpiry(), held, effective}
+  end
+  call('HSET', STATE, id, string.format('W %d %.0f %.0f %.0f %.0f %s', weight, stated, now, ttl, claim, owner))
+end
+
+if not waits or not call('ZSCORE', QUEUE, id) then
+  local last = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')
+  call('ZADD', QUEUE, (tonumber(last[2]) or 0) + 1, id)
+  head = head or id
+end
+local seen = math.min(claim, wait)
+call('ZADD', SEEN, now + seen, id)
+
+local fence = finish(id)
+if fence then
+  return {GRANTED, fence, now}
+end
+cover(QUEUE, seen)
+cover(SEEN, seen)
+cover(STATE, seen)
+return {WAITING, call('ZRANK', QUEUE, id) or 0, capped and 0 or nextExpiry(), now}

@@ -1,0 +1,21 @@
+-- cancel: takes an acquisition back in whatever state it is, and bars its id from acquiring for a while, so that an
+-- acquire still under way leaves nothing behind.
+--
+-- ARGV 1 id  2 barMs
+-- Returns  0 unknown   1 it was waiting   2 it held a lease, which is released
+-- Errors   WRONGTYPE if a key of the resource is not the ledger's.
+-- Cost     O(log n), and at most 1,000 expired entries and 100 grants.
+
+local id, barMs = ARGV[1], tonumber(ARGV[2])
+local record = open(id)
+local was = 0
+if leaseWeight(record) then
+  drop(id, record)
+  was = 2
+elseif waiter(record) then
+  leave(id)
+  was = 1
+end
+bar(id, barMs)
+finish()
+return was

@@ -1,0 +1,180 @@
+package ledger
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// State is what inspect.lua returns of a resource.
+type State struct {
+	Now      time.Time // the server's clock
+	Limit    int       // the last a caller stated, 0 if none
+	Operator int       // the operator's, 0 if none
+	Token    int64     // of the last grant
+	Held     int       // sum of the weights of all leases
+	Leases   int       // how many there are
+	Waiters  int
+	Holders  []Entry // by the time they expire
+	Queue    []Entry // in their order
+}
+
+// Entry is a lease or a waiter.
+type Entry struct {
+	ID       string
+	Owner    string
+	Weight   int
+	Token    int64 // of a lease
+	Limit    int   // that a waiter stated
+	Since    time.Time
+	TTL      time.Duration
+	Deadline time.Time // when the lease expires; by when the waiter must be heard from
+}
+
+// Inspect returns the state of a resource with at most `most` holders and as many waiters.
+func (l *Ledger) Inspect(ctx context.Context, resource *Resource, most int) (State, error) {
+	value, err := l.run(ctx, call{inspectScript, resource, []any{most}})
+	if err != nil {
+		return State{}, failure("inspect", resource.Name, err)
+	}
+	return readState(resource, value)
+}
+
+// InspectAll returns the numbers of each resource, in one pipeline, without holders and waiters.
+func (l *Ledger) InspectAll(ctx context.Context, resources []*Resource) ([]State, error) {
+	calls := make([]call, len(resources))
+	for i, resource := range resources {
+		calls[i] = call{inspectScript, resource, []any{0}}
+	}
+	states := make([]State, len(resources))
+	for i, reply := range l.runAll(ctx, calls) {
+		if reply.err != nil {
+			return nil, failure("inspect", resources[i].Name, reply.err)
+		}
+		state, err := readState(resources[i], reply.value)
+		if err != nil {
+			return nil, err
+		}
+		states[i] = state
+	}
+	return states, nil
+}
+
+func readState(resource *Resource, value any) (State, error) {
+	elements, ok := value.([]any)
+	if !ok || len(elements) != 9 {
+		return State{}, unexpected("inspect", resource.Name, value)
+	}
+	n := numbers(elements[:7])
+	holders, okHolders := readEntries(elements[7], leaseEntry)
+	queue, okQueue := readEntries(elements[8], waiterEntry)
+	if n == nil || !okHolders || !okQueue {
+		return State{}, unexpected("inspect", resource.Name, value)
+	}
+	return State{
+		Now: time.UnixMilli(n[0]), Limit: int(n[1]), Operator: int(n[2]), Token: n[3],
+		Held: int(n[4]), Leases: int(n[5]), Waiters: int(n[6]), Holders: holders, Queue: queue,
+	}, nil
+}
+
+// readEntries reads {id, record, ms, ...}. A record that is lost leaves an entry with no more than its id.
+func readEntries(value any, read func(record string) Entry) ([]Entry, bool) {
+	elements, ok := value.([]any)
+	if !ok || len(elements)%3 != 0 {
+		return nil, false
+	}
+	entries := make([]Entry, 0, len(elements)/3)
+	for i := 0; i < len(elements); i += 3 {
+		id, okID := elements[i].(string)
+		record, okRecord := elements[i+1].(string)
+		deadline, okDeadline := elements[i+2].(int64)
+		if !okID || !okRecord || !okDeadline {
+			return nil, false
+		}
+		entry := read(record)
+		entry.ID, entry.Deadline = id, time.UnixMilli(deadline)
+		entries = append(entries, entry)
+	}
+	return entries, true
+}
+
+// leaseEntry reads "L weight token sinceMs ttlMs owner".
+func leaseEntry(record string) Entry {
+	part := strings.SplitN(record, " ", 6)
+	if len(part) < 6 {
+		return Entry{}
+	}
+	return Entry{
+		Weight: int(integer(part[1])), Token: integer(part[2]), Since: time.UnixMilli(integer(part[3])),
+		TTL: ms(integer(part[4])), Owner: part[5],
+	}
+}
+
+// waiterEntry reads "W weight limit sinceMs ttlMs claimMs owner".
+func waiterEntry(record string) Entry {
+	part := strings.SplitN(record, " ", 7)
+	if len(part) < 7 {
+		return Entry{}
+	}
+	return Entry{
+		Weight: int(integer(part[1])), Limit: int(integer(part[2])), Since: time.UnixMilli(integer(part[3])),
+		TTL: ms(integer(part[4])), Owner: part[6],
+	}
+}
+
+// integer reads a number that a script wrote; 0 if somebody else did.
+func integer(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Names calls visit with the names of all resources that have a state, some perhaps twice, in no order. In a Cluster
+// it asks every primary. visit is never called by two goroutines at once.
+func (l *Ledger) Names(ctx context.Context, visit func(names []string) error) error {
+	err := l.scan(ctx, visit)
+	if err != nil {
+		return classify("list the resources", err)
+	}
+	return nil
+}
+
+func (l *Ledger) scan(ctx context.Context, visit func(names []string) error) error {
+	cluster, isCluster := l.client.(*redis.ClusterClient)
+	if !isCluster {
+		return scanNode(ctx, l.client, visit)
+	}
+	turn := make(chan struct{}, 1)
+	return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		turn <- struct{}{}
+		defer func() { <-turn }()
+		return scanNode(ctx, node, visit)
+	})
+}
+
+func scanNode(ctx context.Context, node redis.Cmdable, visit func(names []string) error) error {
+	for cursor := uint64(0); ; {
+		keys, next, err := node.Scan(ctx, cursor, StatePattern, 500).Result()
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, key := range keys {
+			if name, ok := NameOf(key); ok {
+				names = append(names, name)
+			}
+		}
+		if err := visit(names); err != nil {
+			return err
+		}
+		if next == 0 {
+			return nil
+		}
+		cursor = next
+	}
+}

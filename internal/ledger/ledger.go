@@ -1,0 +1,261 @@
+// Package ledger is the permit ledger: the one state machine behind every lock, semaphore and election of Signalbox.
+//
+// A resource is four keys under one hash tag; prelude.lua describes them. Each .lua file beside this one is one
+// transition, atomic on the server and timed by the server's clock. The Go here does no more than call them: it puts
+// requests into arguments, answers into structs, and server errors into a few sentinels that say whether asking again
+// can help. It keeps no state besides the client, so everything may be called from any number of goroutines.
+//
+// To add a transition: one .lua file with the header every other has, one line in script.go, one typed call here.
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// MaxLimit is the highest limit of a resource and the highest weight of a lease.
+const MaxLimit = 1<<31 - 1
+
+// MaxRenewals is how many leases one Renew request may hold.
+const MaxRenewals = 500
+
+// Ledger calls the transitions on one server, Sentinel group or Cluster.
+type Ledger struct {
+	client redis.UniversalClient
+}
+
+// New returns the ledger kept by the servers behind client.
+func New(client redis.UniversalClient) *Ledger {
+	return &Ledger{client: client}
+}
+
+// AcquireRequest asks for Weight of Limit permits. Wait 0 means: refuse rather than queue.
+type AcquireRequest struct {
+	Resource *Resource
+	ID       string
+	Weight   int
+	Limit    int
+	TTL      time.Duration
+	Wait     time.Duration
+	Claim    time.Duration
+	Owner    string
+}
+
+// Outcome says what became of an AcquireRequest.
+type Outcome int
+
+// The outcomes are the codes acquire.lua returns.
+const (
+	Granted Outcome = 1 + iota
+	Waiting
+	Refused
+	Barred // the id was cancelled or forced
+	Heavy  // the weight can never fit the limit
+)
+
+// AcquireAnswer holds, by Outcome: Granted: Token, Now. Waiting: Ahead, Next, Now. Refused: Next, Held, Limit.
+// Heavy: Limit. Now is the server's clock in ms, Next the time until the earliest lease expires.
+type AcquireAnswer struct {
+	Outcome Outcome
+	Token   int64
+	Ahead   int
+	Next    time.Duration
+	NowMs   int64
+	Held    int
+	Limit   int
+}
+
+// Acquire runs acquire.lua once.
+func (l *Ledger) Acquire(ctx context.Context, request *AcquireRequest) (AcquireAnswer, error) {
+	reply, err := l.run(ctx, request.call())
+	if err != nil {
+		return AcquireAnswer{}, failure("acquire", request.Resource.Name, err)
+	}
+	return request.answer(reply)
+}
+
+// AcquireResult is one answer of AcquireAll.
+type AcquireResult struct {
+	AcquireAnswer
+	Err error
+}
+
+// AcquireAll runs acquire.lua for each request in one pipeline. The results stand in the order of the requests.
+func (l *Ledger) AcquireAll(ctx context.Context, requests []*AcquireRequest) []AcquireResult {
+	calls := make([]call, len(requests))
+	for i, request := range requests {
+		calls[i] = request.call()
+	}
+	results := make([]AcquireResult, len(requests))
+	for i, reply := range l.runAll(ctx, calls) {
+		if reply.err != nil {
+			results[i].Err = failure("acquire", requests[i].Resource.Name, reply.err)
+			continue
+		}
+		results[i].AcquireAnswer, results[i].Err = requests[i].answer(reply.value)
+	}
+	return results
+}
+
+func (r *AcquireRequest) call() call {
+	return call{acquireScript, r.Resource, []any{
+		r.ID, r.Weight, r.Limit, r.TTL.Milliseconds(), r.Wait.Milliseconds(), r.Claim.Milliseconds(), r.Owner,
+	}}
+}
+
+func (r *AcquireRequest) answer(reply any) (AcquireAnswer, error) {
+	n := numbers(reply)
+	switch {
+	case len(n) == 3 && n[0] == int64(Granted):
+		return AcquireAnswer{Outcome: Granted, Token: n[1], NowMs: n[2]}, nil
+	case len(n) == 4 && n[0] == int64(Waiting):
+		return AcquireAnswer{Outcome: Waiting, Ahead: int(n[1]), Next: ms(n[2]), NowMs: n[3]}, nil
+	case len(n) == 4 && n[0] == int64(Refused):
+		return AcquireAnswer{Outcome: Refused, Next: ms(n[1]), Held: int(n[2]), Limit: int(n[3])}, nil
+	case len(n) == 1 && n[0] == int64(Barred):
+		return AcquireAnswer{Outcome: Barred}, nil
+	case len(n) == 2 && n[0] == int64(Heavy):
+		return AcquireAnswer{Outcome: Heavy, Limit: int(n[1])}, nil
+	}
+	return AcquireAnswer{}, unexpected("acquire", r.Resource.Name, reply)
+}
+
+// Hold says whether a lease is still held.
+type Hold int
+
+// The codes of release.lua and renew.lua.
+const (
+	Lost   Hold = 0 // it expired, was released, or never was
+	Held   Hold = 1 // it was held: it is renewed now, or released
+	Forced Hold = 2 // it was ended by Force
+)
+
+// Release ends the lease of an id. Held means that this call ended it.
+func (l *Ledger) Release(ctx context.Context, resource *Resource, id string) (Hold, error) {
+	n, err := l.number(ctx, "release", releaseScript, resource, id)
+	return Hold(n), err
+}
+
+// Renewal asks for TTL more from now on.
+type Renewal struct {
+	ID  string
+	TTL time.Duration
+}
+
+// RenewRequest renews up to MaxRenewals leases of one resource.
+type RenewRequest struct {
+	Resource *Resource
+	Leases   []Renewal
+}
+
+// RenewResult holds an answer for each lease of the request, or the error of all.
+type RenewResult struct {
+	Holds []Hold
+	Err   error
+}
+
+// RenewAll runs renew.lua for each request in one pipeline. The results stand in the order of the requests.
+func (l *Ledger) RenewAll(ctx context.Context, requests []RenewRequest) []RenewResult {
+	calls := make([]call, len(requests))
+	for i, request := range requests {
+		args := make([]any, 0, 2*len(request.Leases))
+		for _, lease := range request.Leases {
+			args = append(args, lease.ID, lease.TTL.Milliseconds())
+		}
+		calls[i] = call{renewScript, request.Resource, args}
+	}
+	results := make([]RenewResult, len(requests))
+	for i, reply := range l.runAll(ctx, calls) {
+		name := requests[i].Resource.Name
+		if reply.err != nil {
+			results[i].Err = failure("renew", name, reply.err)
+			continue
+		}
+		n := numbers(reply.value)
+		if len(n) != len(requests[i].Leases) {
+			results[i].Err = unexpected("renew", name, reply.value)
+			continue
+		}
+		for _, hold := range n {
+			results[i].Holds = append(results[i].Holds, Hold(hold))
+		}
+	}
+	return results
+}
+
+// Cancelled says what an acquisition was when Cancel took it back.
+type Cancelled int
+
+// The codes of cancel.lua.
+const (
+	WasUnknown Cancelled = iota
+	WasWaiting
+	WasHeld
+)
+
+// Cancel takes an acquisition back in whatever state it is, and bars its id for the time given.
+func (l *Ledger) Cancel(ctx context.Context, resource *Resource, id string, bar time.Duration) (Cancelled, error) {
+	n, err := l.number(ctx, "cancel", cancelScript, resource, id, bar.Milliseconds())
+	return Cancelled(n), err
+}
+
+// Resize sets the operator's limit, or clears it if limit is 0, and returns the one before, 0 if none.
+func (l *Ledger) Resize(ctx context.Context, resource *Resource, limit int) (int, error) {
+	n, err := l.number(ctx, "resize", resizeScript, resource, limit)
+	return int(n), err
+}
+
+// Force ends the lease, or the waiting, of an id and bars it for the time given, or for its ttl if that is longer.
+// It returns how many were ended: 0 or 1.
+func (l *Ledger) Force(ctx context.Context, resource *Resource, id string, bar time.Duration) (int, error) {
+	n, err := l.number(ctx, "force", forceScript, resource, id, bar.Milliseconds())
+	return int(n), err
+}
+
+// ForceAll ends every lease and returns how many there were. Above forceBatch of them, those granted meanwhile to
+// waiters may be among them.
+func (l *Ledger) ForceAll(ctx context.Context, resource *Resource, bar time.Duration) (int, error) {
+	for ended := 0; ; {
+		n, err := l.number(ctx, "force", forceScript, resource, "", bar.Milliseconds())
+		ended += int(n)
+		if err != nil || n < forceBatch {
+			return ended, err
+		}
+	}
+}
+
+// forceBatch is how many leases force.lua ends in one call.
+const forceBatch = 1000
+
+func (l *Ledger) number(ctx context.Context, verb string, s *script, resource *Resource, args ...any) (int64, error) {
+	reply, err := l.run(ctx, call{s, resource, args})
+	if err != nil {
+		return 0, failure(verb, resource.Name, err)
+	}
+	n, ok := reply.(int64)
+	if !ok {
+		return 0, unexpected(verb, resource.Name, reply)
+	}
+	return n, nil
+}
+
+// numbers returns the integers of an array reply, nil if it is anything else.
+func numbers(reply any) []int64 {
+	elements, ok := reply.([]any)
+	if !ok {
+		return nil
+	}
+	n := make([]int64, len(elements))
+	for i, element := range elements {
+		if n[i], ok = element.(int64); !ok {
+			return nil
+		}
+	}
+	return n
+}
+
+func ms(n int64) time.Duration {
+	return time.Duration(n) * time.Millisecond
+}

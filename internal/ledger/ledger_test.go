@@ -1,0 +1,74 @@
+package ledger
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestNamesEncodeInjectivelyAndDecode(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringOfN(rapid.RuneFrom([]rune("ab%{}257D:\x00é ")), 1, 40, MaxNameBytes).Draw(t, "name")
+		resource, err := NewResource(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := resource.keys[0]
+		if strings.Count(state, "}") != 1 {
+			t.Fatalf("key %q has more than the one brace that ends the hash tag", state)
+		}
+		if back, ok := NameOf(state); !ok || back != name {
+			t.Fatalf("%q became %q, which decodes to %q", name, state, back)
+		}
+		for _, key := range resource.keys[1:] {
+			if _, ok := NameOf(key); ok {
+				t.Fatalf("%q passes for a state key", key)
+			}
+		}
+	})
+}
+
+func TestBadNamesAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", strings.Repeat("x", MaxNameBytes+1), "a\xffb"} {
+		if _, err := NewResource(name); !errors.Is(err, ErrInvalid) {
+			t.Errorf("name %.10q: got %v, want ErrInvalid", name, err)
+		}
+	}
+}
+
+func TestOldServersAreRefused(t *testing.T) {
+	t.Parallel()
+	for info, supported := range map[string]bool{
+		"# Server\r\nredis_version:7.0.15\r\n":                              true,
+		"# Server\r\nredis_version:8.2.0\r\n":                               true,
+		"# Server\r\nredis_version:10.0.0\r\n":                              true,
+		"# Server\r\nredis_version:7.2.4\r\nvalkey_version:8.0.1\r\n":       true,
+		"# Server\r\nredis_version:6.2.14\r\n":                              false,
+		"# Server\r\n":                                                      false,
+		"# Server\r\nredis_version:255.255.255\r\nos:Linux\r\n":             true,
+		"# Server\r\nredis_version:6.2.6\r\nserver_name:something else\r\n": false,
+	} {
+		err := checkInfo(info)
+		if supported != (err == nil) || (err != nil && !errors.Is(err, ErrUnsupportedServer)) {
+			t.Errorf("%q: got %v, supported %v", info, err, supported)
+		}
+	}
+}
+
+// TestTransitionsHaveHeaders holds every script to the contract its siblings open with.
+func TestTransitionsHaveHeaders(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		acquireText, releaseText, renewText, cancelText, resizeText, inspectText, forceText,
+	} {
+		for _, part := range []string{"-- ARGV ", "-- Returns ", "-- Errors ", "-- Cost "} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%.20q…: no %q in its header", text, part)
+			}
+		}
+	}
+}

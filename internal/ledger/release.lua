@@ -1,0 +1,19 @@
+-- release: ends the lease of an id and grants to the waiters that now fit.
+--
+-- ARGV 1 id
+-- Returns  1 released   0 not held: it expired, was released, or never was   2 not held: it was forced
+-- Errors   WRONGTYPE if a key of the resource is not the ledger's.
+-- Cost     O(log n), and at most 1,000 expired entries and 100 grants.
+
+local id = ARGV[1]
+local record = open(id)
+if not leaseWeight(record) then
+  finish()
+  return barred(id) and 2 or 0
+end
+drop(id, record)
+finish()
+if count == 0 and not head and not operator and tonumber(string.match(record, '^L %d+ %d+ %d+ (%d+)')) > MEMORY then
+  call('PEXPIRE', STATE, MEMORY, 'LT')
+end
+return 1

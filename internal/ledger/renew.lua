@@ -1,0 +1,22 @@
+-- renew: moves the expiry of leases of one resource. It never brings back what has expired.
+--
+-- ARGV id, ttlMs, for each lease; at most 500 leases
+-- Returns  for each lease: 1 extended to now + ttlMs   0 not held   2 not held: it was forced
+-- Errors   WRONGTYPE if a key of the resource is not the ledger's.
+-- Cost     O(log n) a lease, and at most 1,000 expired entries and 100 grants.
+
+open(ARGV[1])
+local answers = {}
+for i = 1, #ARGV, 2 do
+  local id, ttl = ARGV[i], tonumber(ARGV[i + 1])
+  local expires = tonumber(call('ZSCORE', LEASES, id) or nil)
+  if expires and expires > now then
+    call('ZADD', LEASES, now + ttl, id)
+    leasesUntil = math.max(leasesUntil, ttl)
+    answers[#answers + 1] = 1
+  else
+    answers[#answers + 1] = barred(id) and 2 or 0
+  end
+end
+finish()
+return answers

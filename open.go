@@ -1,0 +1,167 @@
+package signalbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const knownURLs = "redis://[user:password@]host:port/db, rediss://…, unix://[user:password@]/path?db=0, " +
+	"redis+sentinel://[user:password@]host:port,host:port/master/db, rediss+sentinel://…, " +
+	"redis+cluster://[user:password@]host:port,host:port, rediss+cluster://…"
+
+// Open connects to the servers behind a URL and makes sure that they can be worked with. Known are
+//
+//	redis://[user:password@]host:port/db                              one server; rediss with TLS
+//	unix://[user:password@]/path/to/socket?db=0                       one server on this machine
+//	redis+sentinel://[user:password@]host:port,host:port/master/db    Sentinels; rediss+sentinel with TLS
+//	redis+cluster://[user:password@]host:port,host:port               a Cluster; rediss+cluster with TLS
+//
+// The query may hold the options of go-redis, such as ?read_timeout=1s. The password is the data servers'; Sentinels
+// that want one are given ?sentinel_username= and ?sentinel_password=.
+func Open(ctx context.Context, rawURL string, options ...Option) (*Box, error) {
+	client, err := dial(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	b := New(client, options...)
+	b.ownsClient = true
+	if err := b.checkServer(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open: %w", err), b.Close())
+	}
+	return b, nil
+}
+
+// target is a URL in its parts. net/url takes one host only, so the parts are told apart here.
+type target struct {
+	scheme   string // before a '+'
+	topology string // behind it
+	user     *url.Userinfo
+	hosts    []string
+	path     string
+	query    url.Values
+}
+
+func dial(rawURL string) (redis.UniversalClient, error) {
+	t, err := parseTarget(rawURL)
+	if err == nil {
+		var client redis.UniversalClient
+		if client, err = t.client(); err == nil {
+			return client, nil
+		}
+	}
+	return nil, fmt.Errorf("open: %w: %s; known are %s", ErrInvalid, redact(err, t.user), knownURLs)
+}
+
+func parseTarget(rawURL string) (target, error) {
+	var t target
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	if !ok {
+		return t, errors.New("the URL has no scheme")
+	}
+	t.scheme, t.topology, _ = strings.Cut(scheme, "+")
+	switch scheme {
+	case "redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster":
+	default:
+		return t, fmt.Errorf("unknown scheme %q", scheme)
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	var err error
+	if t.query, err = url.ParseQuery(query); err != nil {
+		return t, errors.New("the query does not parse")
+	}
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		name, password, _ := strings.Cut(rest[:at], ":")
+		name, errName := url.PathUnescape(name)
+		password, errPassword := url.PathUnescape(password)
+		if errName != nil || errPassword != nil {
+			return t, errors.New("the user or the password is not escaped as a URL wants it")
+		}
+		t.user, rest = url.UserPassword(name, password), rest[at+1:]
+	}
+	hosts, path, _ := strings.Cut(rest, "/")
+	t.hosts, t.path = strings.Split(hosts, ","), "/"+path
+	return t, nil
+}
+
+// client makes the client that go-redis has for the topology. A client that retries by itself hides from the ledger
+// that a call may have run twice, and one that ignores deadlines makes callers late: neither is wanted.
+func (t target) client() (redis.UniversalClient, error) {
+	switch t.topology {
+	case "sentinel":
+		return t.sentinel()
+	case "cluster":
+		return t.cluster()
+	}
+	if len(t.hosts) > 1 {
+		return nil, fmt.Errorf("several hosts need the scheme %s+sentinel or %s+cluster", t.scheme, t.scheme)
+	}
+	options, err := redis.ParseURL(t.single())
+	if err != nil {
+		return nil, err
+	}
+	options.MaxRetries, options.ContextTimeoutEnabled = -1, true
+	return redis.NewClient(options), nil
+}
+
+// single is the URL of the first host.
+func (t target) single() string {
+	u := url.URL{Scheme: t.scheme, User: t.user, Host: t.hosts[0], Path: t.path, RawQuery: t.query.Encode()}
+	return u.String()
+}
+
+func (t target) sentinel() (redis.UniversalClient, error) {
+	master, db, _ := strings.Cut(strings.Trim(t.path, "/"), "/")
+	if master == "" {
+		return nil, errors.New("the name of the Sentinel master is missing")
+	}
+	name, password := t.query.Get("sentinel_username"), t.query.Get("sentinel_password")
+	t.query.Del("sentinel_username")
+	t.query.Del("sentinel_password")
+	user := t.user
+	t.user, t.path = nil, "/"+db
+	t.query.Set("master_name", master)
+	t.query["addr"] = t.hosts[1:]
+	options, err := redis.ParseFailoverURL(t.single())
+	if err != nil {
+		return nil, err
+	}
+	if user != nil {
+		options.Username = user.Username()
+		options.Password, _ = user.Password()
+	}
+	options.SentinelUsername, options.SentinelPassword = name, password
+	options.MaxRetries, options.ContextTimeoutEnabled = -1, true
+	return redis.NewFailoverClient(options), nil
+}
+
+func (t target) cluster() (redis.UniversalClient, error) {
+	if strings.Trim(t.path, "/") != "" {
+		return nil, errors.New("a Cluster has no databases to choose from")
+	}
+	t.path = ""
+	t.query["addr"] = t.hosts[1:]
+	options, err := redis.ParseClusterURL(t.single())
+	if err != nil {
+		return nil, err
+	}
+	options.MaxRetries, options.ContextTimeoutEnabled = -1, true
+	return redis.NewClusterClient(options), nil
+}
+
+// redact keeps the password, and the URL that holds it, out of an error's text.
+func redact(err error, user *url.Userinfo) string {
+	var parse *url.Error
+	if errors.As(err, &parse) {
+		err = parse.Err
+	}
+	text := err.Error()
+	if password, ok := user.Password(); ok && password != "" {
+		text = strings.ReplaceAll(text, password, "xxxxx")
+	}
+	return text
+}

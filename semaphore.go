@@ -1,0 +1,102 @@
+package signalbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/signalbox-io/signalbox/internal/ledger"
+)
+
+// Semaphore lets leases of a total weight up to its limit in, in the order they asked. A Semaphore holds no state: any
+// number of goroutines may use one value, and two values of one name are the same semaphore.
+type Semaphore struct {
+	box      *Box
+	name     string
+	resource *ledger.Resource
+	err      error // what is wrong with the name
+	limit    int
+}
+
+// Semaphore returns the semaphore of a name: 1 to 512 bytes of UTF-8. The limit counts for what is acquired through
+// this value; a limit set by Resize is stronger. A bad name or limit is reported by the first call.
+func (b *Box) Semaphore(name string, limit int) *Semaphore {
+	resource, err := ledger.NewResource(name)
+	return &Semaphore{b, name, resource, err, limit}
+}
+
+// Acquire waits for its turn and returns a lease that renews itself until it is released. When ctx ends first, nothing
+// is left behind, and the error wraps ctx.Err(). Otherwise errors wrap ErrInvalid, ErrTooHeavy, ErrForced, ErrClosed,
+// ErrUnavailable, ErrUnsupportedServer, ErrWrongType or ErrServer.
+//
+// It costs one round trip, and if it has to wait, one heartbeat each third of the claim time.
+func (s *Semaphore) Acquire(ctx context.Context, options ...AcquireOption) (*Lease, error) {
+	return s.acquire(ctx, newTerms(options), true)
+}
+
+// TryAcquire is refused with a *BusyError instead of waiting. It never passes those who wait.
+func (s *Semaphore) TryAcquire(ctx context.Context, options ...AcquireOption) (*Lease, error) {
+	return s.acquire(ctx, newTerms(options), false)
+}
+
+// Do acquires, runs fn, and releases however fn ends. fn's context ends with ctx and with the lease, whichever is
+// first. The error is fn's, joined with that of a release that found the lease lost.
+func (s *Semaphore) Do(
+	ctx context.Context, fn func(ctx context.Context) error, options ...AcquireOption,
+) (err error) {
+	lease, err := s.Acquire(ctx, options...)
+	if err != nil {
+		return err
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	unlink := context.AfterFunc(lease.Context(), func() { cancel(lease.Err()) })
+	defer func() {
+		unlink()
+		cancel(nil)
+		if lost := lease.Release(ctx); lost != nil {
+			err = errors.Join(err, lost)
+		}
+	}()
+	return fn(inner)
+}
+
+func (s *Semaphore) acquire(ctx context.Context, terms terms, wait bool) (*Lease, error) {
+	if s.err != nil {
+		return nil, fmt.Errorf("acquire: %w", s.err)
+	}
+	if err := terms.check(s.name, s.limit); err != nil {
+		return nil, err
+	}
+	if over(ctx) != nil {
+		return nil, ended(ctx, s.name)
+	}
+	if err := s.box.enter(); err != nil {
+		return nil, fmt.Errorf("acquire %q: %w", s.name, err)
+	}
+	defer s.box.tasks.Done()
+	if err := s.box.checkServer(ctx); err != nil {
+		if over(ctx) != nil {
+			return nil, ended(ctx, s.name)
+		}
+		return nil, fmt.Errorf("acquire %q: %w", s.name, err)
+	}
+	return newWaiter(ctx, s, terms, wait).run(ctx)
+}
+
+// over says how ctx ended, nil if it has not. A connection notices a deadline a moment before the context does.
+func over(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
+}
+
+// ended is the error of an acquisition whose context ended so, with its cause if that says more.
+func ended(ctx context.Context, name string) error {
+	err, cause := over(ctx), context.Cause(ctx)
+	if cause == nil || errors.Is(cause, err) {
+		return fmt.Errorf("acquire %q: %w", name, err)
+	}
+	return fmt.Errorf("acquire %q: %w: %w", name, err, cause)
+}

@@ -1,0 +1,329 @@
+package signalbox
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/signalbox-io/signalbox/internal/ledger"
+)
+
+// A waiter is one acquisition from its first request to a lease or an error.
+//
+// The acquiring goroutine sends the first request (run) and then only listens. Everything later comes from elsewhere:
+// answers to heartbeats through the keeper, grants through the inbox. Whoever comes first settles the waiter; all
+// others find it settled and are ignored. A caller who gives up settles it too, and takes back what the server may
+// have granted: nobody can know which of cancel and grant came first, so cancel releases a grant.
+
+const (
+	cancelPatience = 100 * time.Millisecond // a caller who gave up waits so long for the server to know
+	expiryStagger  = 5 * time.Millisecond   // the nth waiter asks so much later each for a lease to expire
+	maxStagger     = 250 * time.Millisecond
+)
+
+type waiter struct {
+	box     *Box
+	request ledger.AcquireRequest
+	until   time.Time // the caller's deadline, zero if none
+	parent  context.Context
+	wait    bool
+	duty    duty
+	outcome chan outcome
+	news    chan Waiting // nil if nobody asked
+	onWait  func(Waiting)
+
+	mu       sync.Mutex
+	settled  bool
+	asking   int       // requests under way
+	waiting  bool      // an answer said so
+	doubtful bool      // a request may still reach the server after its successor
+	heard    time.Time // when the last answer came
+	sent     time.Time // when the request of the last answer was sent,
+	serverMs int64     // and the server's clock in it
+	ahead    int
+	wasUp    bool     // the inbox was open when the last request was sent
+	early    *message // a grant heard of before the answer that it is counted from
+	pressing bool     // a grant was heard of and must be asked for
+}
+
+type outcome struct {
+	lease *Lease
+	err   error
+	undo  bool // the server may know of the acquisition
+}
+
+func newWaiter(ctx context.Context, s *Semaphore, terms terms, wait bool) *waiter {
+	owner := s.box.owner
+	if terms.label != "" {
+		owner += " " + terms.label
+	}
+	w := &waiter{
+		box: s.box, parent: ctx, wait: wait, onWait: terms.onWait, outcome: make(chan outcome, 1), heard: time.Now(),
+		request: ledger.AcquireRequest{
+			Resource: s.resource, ID: s.box.newID(), Weight: terms.weight, Limit: s.limit, TTL: terms.ttl,
+			Claim: s.box.claim, Owner: owner,
+		},
+	}
+	w.until, _ = ctx.Deadline()
+	w.duty.waiter = w
+	if w.onWait != nil {
+		w.news = make(chan Waiting, 1)
+	}
+	return w
+}
+
+// run sends the first request and waits for the outcome.
+func (w *waiter) run(ctx context.Context) (*Lease, error) {
+	if !w.box.join(w.request.ID, w) {
+		return nil, fmt.Errorf("acquire %q: %w", w.request.Resource.Name, ErrClosed)
+	}
+	if ctx.Done() == nil {
+		w.ask(ctx)
+	} else {
+		// go-redis does not hear a context end while it reads, so somebody else reads.
+		w.box.spawn(func() { w.ask(ctx) })
+	}
+	for {
+		select {
+		case result := <-w.outcome:
+			return w.finish(ctx, result)
+		case news := <-w.news:
+			w.onWait(news)
+		case <-ctx.Done():
+			return w.abandon(ctx, ended(ctx, w.request.Resource.Name))
+		case <-w.box.closing:
+			return w.abandon(ctx, fmt.Errorf("acquire %q: %w", w.request.Resource.Name, ErrClosed))
+		}
+	}
+}
+
+func (w *waiter) finish(ctx context.Context, result outcome) (*Lease, error) {
+	if result.lease != nil {
+		return result.lease, nil
+	}
+	w.leave()
+	if result.undo {
+		w.takeBack()
+	}
+	if over(ctx) != nil {
+		return nil, ended(ctx, w.request.Resource.Name)
+	}
+	return nil, result.err
+}
+
+func (w *waiter) ask(ctx context.Context) {
+	request, ok := w.prepare()
+	if !ok {
+		return
+	}
+	sent := time.Now()
+	answer, err := w.box.ledger.Acquire(ctx, request)
+	w.answered(sent, answer, err)
+}
+
+// prepare returns the request as it is to be sent now, and false if it must not be sent any more.
+func (w *waiter) prepare() (*ledger.AcquireRequest, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.settled {
+		return nil, false
+	}
+	w.asking++
+	w.wasUp = w.box.inbox.up.Load()
+	request := w.request
+	if w.wait {
+		request.Wait = w.box.claim
+		if !w.until.IsZero() {
+			request.Wait = min(request.Wait, max(time.Until(w.until), time.Millisecond))
+		}
+	}
+	return &request, true
+}
+
+// answered takes what became of a request.
+func (w *waiter) answered(sent time.Time, answer ledger.AcquireAnswer, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asking--
+	if w.settled {
+		return
+	}
+	name := w.request.Resource.Name
+	switch {
+	case err != nil:
+		w.failed(err)
+	case answer.Outcome == ledger.Granted:
+		w.grant(answer.Token, sent.Add(w.request.TTL), w.request.TTL)
+	case answer.Outcome == ledger.Waiting:
+		w.queued(sent, answer)
+	case answer.Outcome == ledger.Refused:
+		w.settle(outcome{err: &BusyError{name, answer.Next, answer.Held, answer.Limit}})
+	case answer.Outcome == ledger.Heavy:
+		w.settle(outcome{err: tooHeavy(name, w.request.Weight, answer.Limit)})
+	default:
+		w.settle(outcome{err: fmt.Errorf("acquire %q: %w", name, ErrForced)})
+	}
+}
+
+func tooHeavy(name string, weight, limit int) error {
+	return fmt.Errorf("acquire %q: %w: weight %d of limit %d", name, ErrTooHeavy, weight, limit)
+}
+
+// failed asks again soon, unless that is of no use. Called with w.mu held.
+func (w *waiter) failed(err error) {
+	undone := ledger.Undone(err)
+	w.doubtful = w.doubtful || !undone
+	if !w.wait || !ledger.Retryable(err) || time.Since(w.heard) > w.box.claim {
+		w.settle(outcome{err: err, undo: w.doubtful || w.waiting})
+		return
+	}
+	w.box.keeper.schedule(&w.duty, time.Now().Add(backoff(w.box.claim)))
+}
+
+// backoff is a random time to wait before something that failed is tried again.
+func backoff(span time.Duration) time.Duration {
+	return span/60 + rand.N(span/30+1)
+}
+
+// queued notes the place in the queue and when to ask again: at the next heartbeat, or when a lease can expire if that
+// is sooner, or at once if the inbox was not open yet, since a grant may have gone by. Called with w.mu held.
+func (w *waiter) queued(sent time.Time, answer ledger.AcquireAnswer) {
+	now := time.Now()
+	if w.news != nil && (!w.waiting || w.ahead != answer.Ahead) {
+		select {
+		case <-w.news:
+		default:
+		}
+		w.news <- Waiting{w.request.Resource.Name, answer.Ahead, answer.Next}
+	}
+	w.waiting, w.ahead, w.heard = true, answer.Ahead, now
+	w.sent, w.serverMs = sent, answer.NowMs
+	if early := w.early; early != nil {
+		w.early = nil
+		w.handed(*early)
+		return
+	}
+	w.box.inbox.open()
+
+	due := w.box.keeper.align(sent.Add(w.box.claim/3), w.box.claim/3)
+	stagger := min(time.Duration(answer.Ahead)*expiryStagger, maxStagger)
+	if expiry := now.Add(answer.Next + time.Millisecond + stagger); expiry.Before(due) {
+		due = expiry
+	}
+	if w.pressing || (!w.wasUp && w.box.inbox.up.Load()) {
+		due = now
+		w.pressing = false
+	}
+	w.box.keeper.schedule(&w.duty, due)
+}
+
+// hear takes a message from the inbox.
+func (w *waiter) hear(m message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.settled {
+		return
+	}
+	switch m.verb {
+	case "grant":
+		w.handed(m)
+	case "force":
+		w.settle(outcome{err: fmt.Errorf("acquire %q: %w", w.request.Resource.Name, ErrForced)})
+	case "heavy":
+		w.settle(outcome{err: tooHeavy(w.request.Resource.Name, w.request.Weight, int(m.number[0]))})
+	}
+}
+
+// handed takes a grant that a message told of: token, server's clock, claim time. When the server granted is known by
+// its own clock only, so it is counted from the sending of the last request it answered, which is never too late; nor
+// can it be later than now, whatever the server's clock has done since. Called with w.mu held.
+func (w *waiter) handed(m message) {
+	now := time.Now()
+	claim := time.Duration(m.number[2]) * time.Millisecond
+	if !w.waiting {
+		w.early = &m
+		return
+	}
+	granted := w.sent.Add(time.Duration(m.number[1]-w.serverMs) * time.Millisecond)
+	if granted.After(now) {
+		granted = now
+	}
+	if now.After(granted.Add(claim / 2)) {
+		// Too little is left: ask, which confirms the grant with a full ttl.
+		w.pressing = true
+		w.box.keeper.schedule(&w.duty, now)
+		return
+	}
+	w.grant(m.number[0], granted.Add(claim), claim)
+}
+
+// grant makes the lease, which the server ends at `expires`, `span` after it began. Called with w.mu held.
+func (w *waiter) grant(token int64, expires time.Time, span time.Duration) {
+	lease, ok := newLease(w, token, expires, span)
+	if !ok {
+		w.settle(outcome{err: fmt.Errorf("acquire %q: %w", w.request.Resource.Name, ErrClosed), undo: true})
+		return
+	}
+	w.settle(outcome{lease: lease})
+}
+
+func (w *waiter) settle(result outcome) {
+	w.settled = true
+	w.box.keeper.cancel(&w.duty)
+	w.outcome <- result
+}
+
+func (w *waiter) shut() {} // run hears box.closing by itself
+
+func (w *waiter) leave() {
+	w.box.keeper.cancel(&w.duty)
+	w.box.part(w.request.ID, w)
+}
+
+// abandon gives up: nothing of the acquisition may stay behind. A lease that came at the last moment goes back.
+func (w *waiter) abandon(ctx context.Context, err error) (*Lease, error) {
+	w.mu.Lock()
+	settled := w.settled
+	w.settled = true
+	w.mu.Unlock()
+	w.leave()
+	if settled {
+		if result := <-w.outcome; result.lease != nil {
+			result.lease.end(ErrReleased)
+		}
+	}
+	w.takeBack()
+	return nil, err
+}
+
+// takeBack cancels on the server, in the background, and waits for that a moment.
+func (w *waiter) takeBack() {
+	done := make(chan struct{})
+	w.box.spawn(func() {
+		defer close(done)
+		w.cancel()
+	})
+	patience := time.NewTimer(cancelPatience)
+	defer patience.Stop()
+	select {
+	case <-done:
+	case <-patience.C:
+	}
+}
+
+// cancel tries until it is heard, or until the server has forgotten the waiter by itself.
+func (w *waiter) cancel() {
+	giveUp := time.Now().Add(w.box.claim)
+	for {
+		ctx, done := context.WithDeadline(context.WithoutCancel(w.parent), giveUp)
+		_, err := w.box.ledger.Cancel(ctx, w.request.Resource, w.request.ID, w.box.claim)
+		done()
+		pause := backoff(w.box.claim)
+		if err == nil || !ledger.Retryable(err) || time.Now().Add(pause).After(giveUp) {
+			return
+		}
+		time.Sleep(pause)
+	}
+}
