@@ -35,6 +35,7 @@ type result struct {
 	account            string
 	ok, refused, other atomic.Int64
 	withoutRetryAfter  atomic.Int64
+	problem            atomic.Pointer[string] // the last answer that should not have been
 }
 
 // run puts the load on the server and returns what each account saw.
@@ -60,20 +61,19 @@ func (r *result) call(ctx context.Context, client *http.Client, server string) {
 	for ctx.Err() == nil {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/offers", strings.NewReader(`{"item": "ring", "price": 7}`))
 		if err != nil {
-			r.other.Add(1)
+			r.unexpected(ctx, err.Error())
 			return
 		}
 		request.Header.Set("X-Account", r.account)
 		response, err := client.Do(request)
 		if err != nil {
-			if ctx.Err() == nil {
-				r.other.Add(1)
-			}
+			r.unexpected(ctx, err.Error())
 			continue
 		}
 		_, err = io.Copy(io.Discard, response.Body)
-		if err := errors.Join(err, response.Body.Close()); err != nil && ctx.Err() == nil {
-			r.other.Add(1)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			r.unexpected(ctx, err.Error())
+			continue
 		}
 		r.count(ctx, response)
 	}
@@ -93,7 +93,16 @@ func (r *result) count(ctx context.Context, response *http.Response) {
 		case <-ctx.Done():
 		}
 	default:
+		r.unexpected(ctx, response.Status)
+	}
+}
+
+// unexpected counts what is neither served nor refused; the end of the load is
+// no problem of the server.
+func (r *result) unexpected(ctx context.Context, problem string) {
+	if ctx.Err() == nil {
 		r.other.Add(1)
+		r.problem.Store(&problem)
 	}
 }
 
@@ -113,7 +122,7 @@ func (l *load) report(w io.Writer, results []*result) error {
 		case r.withoutRetryAfter.Load() > 0:
 			errs = append(errs, fmt.Errorf("%s got %d refusals without Retry-After", r.account, r.withoutRetryAfter.Load()))
 		case r.other.Load() > 0:
-			errs = append(errs, fmt.Errorf("%s got %d answers that are neither 201 nor 429", r.account, r.other.Load()))
+			errs = append(errs, fmt.Errorf("%s got %d answers that are neither 201 nor 429, the last: %s", r.account, r.other.Load(), *r.problem.Load()))
 		}
 	}
 	if err := table.Flush(); err != nil {
