@@ -86,13 +86,13 @@ func (c *Ctx) Float(i int) (float64, error) {
 // fraction, into µs; 0 is for ever.
 func (c *Ctx) TimeoutUs(i int) (int64, error) {
 	seconds, ok := ParseFloat(c.Args[i])
-	if !ok || seconds > math.MaxInt64/1e6 {
+	if !ok {
 		return 0, ErrTimeout
 	}
-	if seconds < 0 {
+	if ms := math.Ceil(seconds * 1e3); ms < 0 || ms >= math.MaxInt64 {
 		return 0, ErrNegative
 	}
-	return int64(math.Ceil(seconds * 1e6)), nil
+	return int64(math.Ceil(min(max(seconds, 0)*1e6, math.MaxInt64/2))), nil
 }
 
 // Span turns start and stop, negative from the end, into the indexes of a

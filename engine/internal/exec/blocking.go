@@ -53,19 +53,22 @@ func (m *Machine) serveReady() {
 			if db.Peek([]byte(key), m.nowUs/1000) == nil {
 				break
 			}
-			m.retry(waiter.Owner.(*Session))
+			m.retry(waiter.Owner.(*Session), []byte(key))
 		}
 	}
 }
 
-// retry runs a blocked session's request again; if it still finds nothing, the
-// session stays where it is.
-func (m *Machine) retry(s *Session) {
+// retry runs a blocked session's request again, for the key that has become
+// ready; if it still finds nothing, the session stays where it is.
+func (m *Machine) retry(s *Session, ready []byte) {
 	b := s.blocked
 	if b == nil {
 		return
 	}
-	if _, still := m.call(s, b.spec, b.args, &s.Out, true); still {
+	m.ready = ready
+	_, still := m.call(s, b.spec, b.args, &s.Out, true)
+	m.ready = nil
+	if still {
 		return
 	}
 	s.leaveQueue()

@@ -59,7 +59,7 @@ type Machine struct {
 	script    *Session // runs the commands of scripts
 	contexts  []*command.Ctx
 	depth     int
-	expired   uint64
+	ready     []byte // the key for which a blocked request is run again
 }
 
 type stats struct {
@@ -246,6 +246,7 @@ func (m *Machine) call(s *Session, spec *command.Spec, args [][]byte, out *resp.
 	c := m.enter()
 	c.Args, c.NowUs, c.DB, c.Out, c.Caller, c.CanBlock = args, m.nowUs, s.db, out, s, canBlock
 	c.MaxStringBytes = m.config.maxBulkBytes
+	c.Ready, m.ready = m.ready, nil
 	start := out.Len()
 	err := spec.Run(c)
 	count := m.count(spec)
