@@ -2,24 +2,28 @@ package command
 
 import (
 	"iter"
-	"math"
 	"math/rand/v2"
 
 	"github.com/signalbox-io/signalbox/engine/internal/ds"
 )
 
-// ErrCountRange is the answer to a count whose opposite is no integer.
+// ErrCountRange is the answer to a count that is out of range; the range it
+// names is Redis's, ours is narrower (maxDraws).
 const ErrCountRange Error = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"
 
 // signedCount reads the count of SRANDMEMBER and its relatives: positive for
 // that many distinct elements, negative for that many with repetition.
 func (c *Ctx) signedCount(i int) (int64, error) {
 	count, err := c.Int(i)
-	if err == nil && count == math.MinInt64 {
+	if err == nil && count < -maxDraws {
 		err = ErrCountRange
 	}
 	return count, err
 }
+
+// maxDraws bounds a reply that a client could otherwise make as large as it
+// likes, whatever the size of the collection: draws with repetition.
+const maxDraws = 1 << 24
 
 // distinct visits n of size elements, each subset of n with the same
 // probability; n must not exceed size. Few of many are drawn one by one, and
