@@ -127,9 +127,7 @@ func (l *Lease) release(ctx context.Context, cause error) error {
 func (l *Lease) giveBack(ctx context.Context, deadline time.Time) error {
 	unsure := false
 	for {
-		attempt, done := context.WithTimeout(context.WithoutCancel(ctx), l.box.claim)
-		hold, err := l.sendRelease(attempt)
-		done()
+		hold, err := l.sendRelease(bounded{context.WithoutCancel(ctx), time.Now().Add(l.box.claim)})
 		pause := backoff(l.box.claim)
 		switch {
 		case err == nil && (hold == ledger.Held || unsure):
@@ -145,6 +143,15 @@ func (l *Lease) giveBack(ctx context.Context, deadline time.Time) error {
 		time.Sleep(pause)
 	}
 }
+
+// bounded is a context with a deadline and no timer: the connection keeps the deadline, and a timer costs a release a
+// good part of its round trip.
+type bounded struct {
+	context.Context
+	until time.Time
+}
+
+func (b bounded) Deadline() (time.Time, bool) { return b.until, true }
 
 // sendRelease ends the lease on the server. If a request to acquire may still arrive there, its id is barred too.
 func (l *Lease) sendRelease(ctx context.Context) (ledger.Hold, error) {

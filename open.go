@@ -97,6 +97,9 @@ func (t target) client() (redis.UniversalClient, error) {
 	case "cluster":
 		return t.cluster()
 	}
+	if t.scheme == "unix" && t.path == "/" {
+		return nil, errors.New("the path of the socket is missing")
+	}
 	if len(t.hosts) > 1 {
 		return nil, fmt.Errorf("several hosts need the scheme %s+sentinel or %s+cluster", t.scheme, t.scheme)
 	}

@@ -212,11 +212,12 @@ func (w *waiter) queued(sent time.Time, answer ledger.AcquireAnswer) {
 	if expiry := now.Add(answer.Next + time.Millisecond + stagger); expiry.Before(due) {
 		due = expiry
 	}
-	if w.pressing || (!w.wasUp && w.box.inbox.up.Load()) {
-		due = now
-		w.pressing = false
-	}
 	w.box.keeper.schedule(&w.duty, due)
+	// Looked at only now: an inbox that opens before this hastens nobody who is not scheduled.
+	if w.pressing || (!w.wasUp && w.box.inbox.up.Load()) {
+		w.pressing = false
+		w.box.keeper.schedule(&w.duty, now)
+	}
 }
 
 // hear takes a message from the inbox.

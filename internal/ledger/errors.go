@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -42,7 +41,7 @@ func classify(doing string, err error) error {
 	switch {
 	case errors.Is(err, ErrUnavailable) || errors.Is(err, ErrServer) || errors.Is(err, ErrWrongType):
 		return fmt.Errorf("%s: %w", doing, err)
-	case errors.As(err, &reply) && !isPassing(err):
+	case errors.As(err, &reply) && !errors.Is(err, redis.Nil) && !isPassing(err): // Nil: no Sentinel knows the master
 		sentinel = ErrServer
 	}
 	return fmt.Errorf("%s: %w: %w", doing, sentinel, err)
@@ -73,7 +72,7 @@ func Retryable(err error) bool {
 func Undone(err error) bool {
 	var reply redis.Error
 	if errors.As(err, &reply) {
-		return !strings.Contains(err.Error(), "UNKILLABLE")
+		return true
 	}
 	var operation *net.OpError
 	return errors.As(err, &operation) && operation.Op == "dial"

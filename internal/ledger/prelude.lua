@@ -46,13 +46,13 @@ local function write(field, value)
 end
 
 -- cover lets key live for ms from now, or longer if it does. GT does nothing to a key that never expires, and every
--- key is born so. STATE with an operator's limit stays that way.
+-- key is born so. STATE with an operator's limit stays that way; otherwise stateNew tells when it is born.
 local function cover(key, ms, new)
   if key == STATE and operator then
     return
   end
   ms = ms + TAIL
-  if new or (call('PEXPIRE', key, ms, 'GT') == 0 and call('PTTL', key) == -1) then
+  if new or (call('PEXPIRE', key, ms, 'GT') == 0 and key ~= STATE and call('PTTL', key) == -1) then
     call('PEXPIRE', key, ms)
   end
 end
@@ -134,7 +134,7 @@ local function repair()
     held, count = held + leaseWeight(record), count + 1
   end
   if count > 0 then
-    cover(STATE, math.max(0, call('PTTL', LEASES)))
+    cover(STATE, math.max(0, call('PTTL', LEASES)), stateNew)
     stateNew = false
   end
 end

@@ -19,7 +19,7 @@ elseif operator then
   operator = nil
   call('HDEL', STATE, 'operator')
   finish()
-  cover(STATE, math.max(0, call('PTTL', LEASES), call('PTTL', QUEUE), call('PTTL', SEEN)))
+  cover(STATE, math.max(0, call('PTTL', LEASES), call('PTTL', QUEUE), call('PTTL', SEEN)), true)
 else
   finish()
 end

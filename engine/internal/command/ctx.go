@@ -22,10 +22,6 @@ type Ctx struct {
 	// CanBlock is false inside transactions and scripts, where a command that
 	// would block answers as if its time were up.
 	CanBlock bool
-	// Resumed is true when the call had to wait and is run again because a
-	// key of its was touched. A key of the wrong type is then no error: what
-	// came into it is not for this call, which waits on.
-	Resumed bool
 	// Ready is nil, except when a call that blocked is run again: then it is
 	// the key that was touched. See ReadFirst.
 	Ready []byte

@@ -43,7 +43,7 @@ func stringEncoding(s *keyspace.String) string {
 	switch _, isInteger := ParseInt(s.Bytes); {
 	case s.Raw || len(s.Bytes) > embeddedMaxBytes:
 		return "raw"
-	case isInteger:
+	case isInteger && !s.Text:
 		return "int"
 	default:
 		return "embstr"
@@ -57,7 +57,7 @@ func objectIdletime(c *Ctx, o *keyspace.Object) error {
 
 func objectRefcount(c *Ctx, o *keyspace.Object) error {
 	count := int64(1)
-	if s, ok := o.Value.(*keyspace.String); ok && !s.Raw {
+	if s, ok := o.Value.(*keyspace.String); ok && !s.Raw && !s.Text {
 		if n, ok := ParseInt(s.Bytes); ok && 0 <= n && n < sharedIntegers {
 			count = math.MaxInt32
 		}

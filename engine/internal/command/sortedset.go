@@ -12,7 +12,8 @@ import (
 //	sortedset_range.go     ranges by rank, score or bytes: read, count, store, remove
 //	sortedset_interval.go  how a call writes such a range, and what ranks it means
 //	sortedset_store.go     union, intersection and difference of several sets
-//	sortedset_pop.go       the lowest and highest members, at once or by waiting
+//	sortedset_pop.go       the lowest and highest members taken out
+//	sortedset_blocking.go  the same by waiting, and the records of both
 //	sortedset_random.go    random members, and the scan
 //
 // The container knows the rank of everything, so whatever a call says about

@@ -75,16 +75,8 @@ func (r popRequest) pop(c *Ctx, key []byte, set *ds.SortedSet, n int, nested boo
 // A key of another type is an error, except for a client that is already
 // waiting: what came into the key is not for it, and it waits on.
 func (r popRequest) first(c *Ctx) (key []byte, set *ds.SortedSet, err error) {
-	for _, key := range r.keys {
-		set, found, err := Read[*ds.SortedSet](c, key)
-		if err != nil && !c.Resumed {
-			return nil, nil, err
-		}
-		if found {
-			return key, set, nil
-		}
-	}
-	return nil, nil, nil
+	key, set, _, err = ReadFirst[*ds.SortedSet](c, r.keys)
+	return key, set, err
 }
 
 // parseMultiPop reads numkeys key [key ...] MIN|MAX [COUNT count].

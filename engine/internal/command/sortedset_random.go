@@ -31,8 +31,8 @@ func parseRandomCount(args [][]byte) (n int64, withScores bool, err error) {
 	switch {
 	case !ok:
 		return 0, false, ErrNotInteger
-	case n == math.MinInt64:
-		return 0, false, Error("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+	case n < -maxDraws:
+		return 0, false, ErrCountRange
 	case len(args) > 2 || (len(args) == 2 && !Is(args[1], "WITHSCORES")):
 		return 0, false, ErrSyntax
 	}

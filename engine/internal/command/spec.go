@@ -27,11 +27,12 @@ const (
 	AllowBusy
 	MovableKeys
 	NoMulti // may not be queued in a transaction
+	NoMandatoryKeys // finding no keys in a call is no error
 )
 
 var flagNames = []string{
 	"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking", "loading", "stale",
-	"skip_monitor", "skip_slowlog", "fast", "no_auth", "allow_busy", "movablekeys", "no_multi",
+	"skip_monitor", "skip_slowlog", "fast", "no_auth", "allow_busy", "movablekeys", "no_multi", "no_mandatory_keys",
 }
 
 // Names lists the names of the flags that are set.
@@ -78,6 +79,7 @@ type Spec struct {
 
 	subs   map[string]*Spec
 	parent *Spec
+	number int
 }
 
 // FullName is the name with its container's, as Redis writes it: client|id.
@@ -87,6 +89,10 @@ func (s *Spec) FullName() string {
 	}
 	return s.Name
 }
+
+// Number tells the records of one table apart, subcommands included: they count
+// up from 0 without gaps, so that a slice can hold something about each.
+func (s *Spec) Number() int { return s.number }
 
 // AcceptsArity reports whether n arguments, the name included, are possible.
 func (s *Spec) AcceptsArity(n int) bool {
@@ -141,6 +147,7 @@ func CountedKeys(count int, also ...int) func(args [][]byte) []int {
 // Table finds commands by name.
 type Table struct {
 	specs []*Spec
+	count int // of all records, subcommands included
 	names map[string]*Spec
 }
 
@@ -150,7 +157,8 @@ func NewTable(families ...[]Spec) *Table {
 	for _, family := range families {
 		for _, spec := range family {
 			s := spec
-			s.index()
+			t.number(&s)
+			s.index(t)
 			t.specs = append(t.specs, &s)
 			t.names[s.Name] = &s
 		}
@@ -158,7 +166,12 @@ func NewTable(families ...[]Spec) *Table {
 	return t
 }
 
-func (s *Spec) index() {
+func (t *Table) number(s *Spec) {
+	s.number = t.count
+	t.count++
+}
+
+func (s *Spec) index(t *Table) {
 	if s.Sub == nil {
 		return
 	}
@@ -169,8 +182,12 @@ func (s *Spec) index() {
 		sub.parent = s
 		sub.Group = s.Group
 		s.subs[sub.Name] = sub
+		t.number(sub)
 	}
 }
+
+// Count is how many records there are, subcommands included; see Spec.Number.
+func (t *Table) Count() int { return t.count }
 
 // All lists the commands in the order of their families.
 func (t *Table) All() []*Spec { return t.specs }

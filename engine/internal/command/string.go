@@ -19,7 +19,7 @@ import (
 func storeString(c *Ctx, key, value []byte) *keyspace.Object {
 	if o := c.DB.Lookup(key, c.NowMs()); o != nil {
 		if s, ok := o.Value.(*keyspace.String); ok && fits(s.Bytes, len(value)) {
-			s.Bytes, s.Raw = append(s.Bytes[:0], value...), false
+			s.Bytes, s.Raw, s.Text = append(s.Bytes[:0], value...), false, false
 			c.DB.SetExpire(key, o, 0)
 			return o
 		}

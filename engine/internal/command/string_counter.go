@@ -55,7 +55,7 @@ func addInteger(c *Ctx, delta int64) error {
 		s = &keyspace.String{}
 		c.DB.Put(key, s, c.NowMs())
 	}
-	s.Bytes, s.Raw = strconv.AppendInt(s.Bytes[:0], n, 10), false
+	s.Bytes, s.Raw, s.Text = strconv.AppendInt(s.Bytes[:0], n, 10), false, false
 	c.Touch(key)
 	c.Out.Int(n)
 	return nil
@@ -87,7 +87,7 @@ func incrbyfloat(c *Ctx) error {
 		s = &keyspace.String{}
 		c.DB.Put(key, s, c.NowMs())
 	}
-	s.Bytes, s.Raw = append(s.Bytes[:0], sum...), false
+	s.Bytes, s.Raw, s.Text = append(s.Bytes[:0], sum...), false, true
 	c.Touch(key)
 	c.Out.Bulk(s.Bytes)
 	return nil

@@ -66,12 +66,16 @@ func (m *Machine) retry(s *Session, ready []byte) {
 		return
 	}
 	m.ready = ready
-	_, still := m.call(s, b.spec, b.args, &s.Out, true)
-	m.ready = nil
-	if still {
-		return
+	out := s.replies()
+	if _, still := m.call(s, b.spec, b.args, out, true); !still {
+		m.unblock(s, out)
 	}
+}
+
+// unblock lets a session go on whose reply has been written to out.
+func (m *Machine) unblock(s *Session, out *resp.Writer) {
 	s.leaveQueue()
+	s.replied(out)
 	m.wake(s)
 }
 
@@ -82,9 +86,9 @@ func (m *Machine) Timeout(nowUs int64, s *Session, number uint64) {
 	if s.blocked == nil || s.blocked.number != number {
 		return
 	}
-	s.blocked.onTimeout(&s.Out)
-	s.leaveQueue()
-	m.wake(s)
+	out := s.replies()
+	s.blocked.onTimeout(out)
+	m.unblock(s, out)
 }
 
 func cloneArgs(args [][]byte) [][]byte {

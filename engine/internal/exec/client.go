@@ -24,6 +24,7 @@ func (m *Machine) clientSpecs() []command.Spec {
 			sub("setname", 3, "2.6.9", "Names the connection.", clientSetName),
 			sub("getname", 2, "2.6.9", "Answers with the connection's name.", clientGetName),
 			sub("setinfo", 4, "7.2.0", "Says which client library is connected.", clientSetInfo),
+			sub("reply", 3, "3.2.0", "Turns the replies of the connection off and on.", clientReply),
 			sub("info", 2, "6.2.0", "Describes the connection.", m.clientInfo),
 			admin(sub("list", -2, "2.4.0", "Describes all connections.", m.clientList)),
 			admin(sub("kill", -3, "2.4.0", "Closes connections.", m.clientKill)),
@@ -39,6 +40,7 @@ func (m *Machine) clientSpecs() []command.Spec {
 				"LIST [options ...]", "    Return information about client connections. Options: TYPE, ID.",
 				"NO-EVICT (ON|OFF)", "    Protect current client connection from eviction.",
 				"NO-TOUCH (ON|OFF)", "    Will not touch LRU/LFU stats when this mode is on.",
+				"REPLY (ON|OFF|SKIP)", "    Control the replies sent to the current connection.",
 				"SETINFO <option> <value>", "    Set client meta attr. Options: LIB-NAME, LIB-VER.",
 				"SETNAME <name>", "    Assign the name <name> to the current connection.",
 				"UNBLOCK <clientid> [TIMEOUT|ERROR]", "    Unblock the specified blocked client."),
@@ -103,6 +105,22 @@ func clientNoEvict(c *command.Ctx) error { return onOff(c, &session(c).noEvict) 
 
 func clientNoTouch(c *command.Ctx) error { return onOff(c, &session(c).noTouch) }
 
+func clientReply(c *command.Ctx) error {
+	s := session(c)
+	switch {
+	case command.Is(c.Args[2], "ON"):
+		s.silence = silence{}
+		s.heard(c.Out).SimpleString("OK")
+	case command.Is(c.Args[2], "OFF"):
+		s.silence.off = true
+	case command.Is(c.Args[2], "SKIP"):
+		s.silence.next = !s.silence.off
+	default:
+		return command.ErrSyntax
+	}
+	return nil
+}
+
 // describe is the line of a session in CLIENT LIST.
 func (m *Machine) describe(s *Session) string {
 	queued := -1
@@ -113,10 +131,14 @@ func (m *Machine) describe(s *Session) string {
 	if s.lastCommand != nil {
 		last = s.lastCommand.FullName()
 	}
+	library := ""
+	if s.libName != "" || s.libVersion != "" {
+		library = " lib-name=" + s.libName + " lib-ver=" + s.libVersion
+	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
-		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=%d oll=0 omem=0 tot-mem=0 events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s",
+		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=%d oll=0 omem=0 tot-mem=0 events=r cmd=%s user=default redir=-1 resp=%d%s",
 		s.ID, s.Addr, s.LocalAddr, s.name, (m.nowUs-s.createdUs)/1e6, (m.nowUs-s.lastUs)/1e6, s.flags(), s.db.Index,
-		len(s.channels), len(s.patterns), len(s.shards), queued, s.Out.Len(), last, max(s.Out.Proto, 2), s.libName, s.libVersion)
+		len(s.channels), len(s.patterns), len(s.shards), queued, s.Out.Len(), last, max(s.Out.Proto, 2), library)
 }
 
 func (s *Session) flags() string {
@@ -264,10 +286,12 @@ func (m *Machine) kill(self *Session, skipSelf bool, chosen func(*Session) bool)
 			return
 		}
 		killed++
-		s.closing = true
-		if s != self {
-			m.effects.Close = append(m.effects.Close, s)
+		if s == self {
+			s.closing = true
+			return
 		}
+		m.Disconnect(s)
+		m.effects.Close = append(m.effects.Close, s)
 	})
 	return killed
 }
@@ -291,13 +315,13 @@ func (m *Machine) clientUnblock(c *command.Ctx) error {
 		c.Out.Int(0)
 		return nil
 	}
+	out := s.replies()
 	if withError {
-		s.Out.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+		out.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 	} else {
-		s.blocked.onTimeout(&s.Out)
+		s.blocked.onTimeout(out)
 	}
-	s.leaveQueue()
-	m.wake(s)
+	m.unblock(s, out)
 	c.Out.Int(1)
 	return nil
 }

@@ -35,6 +35,15 @@ func newConfig(m *Machine) *config {
 		"port":               fixed(strconv.Itoa(m.options.Port)),
 		"unixsocket":         fixed(m.options.UnixPath),
 		"timeout":            fixed("0"),
+		"maxclients":         fixed(strconv.Itoa(m.options.MaxClients)),
+		// No events are sent, so none can be asked for.
+		"notify-keyspace-events": fixed(""),
+		// When OBJECT ENCODING changes its answer.
+		"hash-max-listpack-entries": fixed("128"),
+		"hash-max-listpack-value":   fixed("64"),
+		"zset-max-listpack-entries": fixed("128"),
+		"zset-max-listpack-value":   fixed("64"),
+		"set-max-intset-entries":    fixed("512"),
 		"proto-max-bulk-len": bytesParam(&cfg.maxBulkBytes, 1<<20),
 		"requirepass": {
 			get: func() string { return m.options.Password },
@@ -118,15 +127,19 @@ func (m *Machine) configSet(c *command.Ctx) error {
 	if len(pairs)%2 != 0 {
 		return command.Error("ERR wrong number of arguments for 'config|set' command")
 	}
+	seen := map[string]bool{}
 	for i := 0; i < len(pairs); i += 2 {
 		name := strings.ToLower(string(pairs[i]))
 		p, ok := m.config.params[name]
 		switch {
 		case !ok:
 			return command.Error(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", clip(pairs[i])))
+		case seen[name]:
+			return command.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%s') - duplicate parameter", name))
 		case p.set == nil && p.get() != string(pairs[i+1]):
 			return command.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%s') - can't set immutable config", name))
 		}
+		seen[name] = true
 	}
 	undo := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -156,7 +169,7 @@ func (m *Machine) restore(values map[string]string) {
 }
 
 func (m *Machine) configResetStat(c *command.Ctx) error {
-	m.stats = stats{calls: map[*command.Spec]*callStats{}}
+	m.stats = stats{calls: make([]callStats, m.table.Count())}
 	m.space.Expired = 0
 	c.Out.SimpleString("OK")
 	return nil

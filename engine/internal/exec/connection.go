@@ -3,6 +3,7 @@ package exec
 import (
 	"crypto/subtle"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/signalbox-io/signalbox/engine/internal/command"
@@ -129,8 +130,8 @@ func (m *Machine) hello(c *command.Ctx) error {
 			return err
 		}
 	}
-	if !s.authenticated {
-		return command.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+	if !s.Authenticated() {
+		return command.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 	}
 	if g.name != nil {
 		if err := s.setName(g.name); err != nil {
@@ -164,6 +165,9 @@ func (m *Machine) selectDB(c *command.Ctx) error {
 	if !ok {
 		return command.ErrNotInteger
 	}
+	if index < math.MinInt32 || index > math.MaxInt32 {
+		return command.Error("ERR value is out of range, value must between -2147483648 and 2147483647")
+	}
 	db := m.space.DB(int(index))
 	if db == nil {
 		return command.Error("ERR DB index is out of range")
@@ -187,6 +191,7 @@ func (m *Machine) reset(c *command.Ctx) error {
 	s.db = m.space.DB(0)
 	s.name = ""
 	s.noEvict, s.noTouch = false, false
+	s.silence = silence{}
 	s.authenticated = m.options.Password == ""
 	c.Out.Proto = 2
 	c.Out.SimpleString("RESET")

@@ -26,17 +26,8 @@ func (m *Machine) infoSpecs() []command.Spec {
 		{Name: "info", Arity: -1, Flags: flags, Group: "server", Since: "1.0.0", Summary: "Describes the server.", Complexity: "O(1)", Run: m.info},
 		{Name: "time", Arity: 1, Flags: flags | command.Fast, Group: "server", Since: "2.6.0", Summary: "Answers with the server's time: seconds and microseconds.", Complexity: "O(1)", Run: timeNow},
 		{
-			Name: "debug", Arity: -2, Group: "server", Since: "1.0.0", Summary: "A container for commands for debugging.", Complexity: "Depends on subcommand.",
-			Sub: []command.Spec{
-				{Name: "sleep", Arity: 3, Flags: command.Admin | command.NoScript, Since: "1.0.0", Summary: "Holds this connection for some seconds.", Run: debugSleep},
-				{Name: "digest", Arity: 2, Flags: command.Admin | command.NoScript, Since: "1.0.0", Summary: "Answers with a digest of all data.", Run: func(c *command.Ctx) error {
-					c.Out.SimpleString(command.Digest(c.Space, c.NowMs()))
-					return nil
-				}},
-				helpSpec("DEBUG", "5.0.0",
-					"DIGEST", "    Output a hex signature representing the current DB content.",
-					"SLEEP <seconds>", "    Stop this connection for <seconds>. Decimals allowed."),
-			},
+			Name: "debug", Arity: -2, Flags: command.Admin | command.NoScript | flags, Group: "server", Since: "1.0.0",
+			Summary: "A container for commands for debugging.", Complexity: "Depends on subcommand.", Run: debug,
 		},
 	}
 }
@@ -46,20 +37,6 @@ func timeNow(c *command.Ctx) error {
 	c.Out.BulkInt(c.NowUs / 1e6)
 	c.Out.BulkInt(c.NowUs % 1e6)
 	return nil
-}
-
-// debugSleep waits for a key that nobody can touch, so that only its own
-// connection sleeps: the core has no way to sleep, and no wish to.
-func debugSleep(c *command.Ctx) error {
-	timeoutUs, err := c.TimeoutUs(2)
-	if err != nil {
-		return err
-	}
-	if timeoutUs == 0 {
-		c.Out.SimpleString("OK")
-		return nil
-	}
-	return c.Block(nil, timeoutUs, replyOK)
 }
 
 func (m *Machine) info(c *command.Ctx) error {
@@ -145,9 +122,19 @@ func (m *Machine) infoStats(w *strings.Builder) {
 
 func (m *Machine) infoCommandStats(w *strings.Builder) {
 	var lines []string
-	for spec, n := range m.stats.calls {
+	each := func(spec *command.Spec) {
+		n := m.stats.calls[spec.Number()]
+		if n == (callStats{}) {
+			return
+		}
 		lines = append(lines, fmt.Sprintf("cmdstat_%s:calls=%d,usec=0,usec_per_call=0.00,rejected_calls=%d,failed_calls=%d\r\n",
 			spec.FullName(), n.calls, n.rejected, n.failed))
+	}
+	for _, spec := range m.table.All() {
+		each(spec)
+		for i := range spec.Sub {
+			each(&spec.Sub[i])
+		}
 	}
 	slices.Sort(lines)
 	w.WriteString(strings.Join(lines, ""))

@@ -21,11 +21,11 @@ func (m *Machine) introspectSpecs() []command.Spec {
 			{Name: "docs", Arity: -2, Flags: flags, Since: "7.0.0", Summary: "Documents commands.", Run: m.commandDocs},
 			{Name: "info", Arity: -2, Flags: flags, Since: "2.8.13", Summary: "Describes commands.", Run: m.commandInfo},
 			{Name: "list", Arity: -2, Flags: flags, Since: "7.0.0", Summary: "Names all commands.", Run: m.commandList},
-			{Name: "getkeys", Arity: -3, Flags: flags, Since: "2.8.13", Summary: "Finds the keys of a call.", Run: m.commandGetKeys},
+			{Name: "getkeys", Arity: -4, Flags: flags, Since: "2.8.13", Summary: "Finds the keys of a call.", Run: m.commandGetKeys},
 			helpSpec("COMMAND", "5.0.0",
 				"(no subcommand)", "    Return details about all Redis commands.",
 				"COUNT", "    Return the total number of commands in this Redis server.",
-				"LIST", "    Return a list of all commands in this Redis server.",
+				"LIST [FILTERBY (MODULE <module-name>|PATTERN <pattern>)]", "    Return a list of all commands in this Redis server.",
 				"INFO [<command-name> ...]", "    Return details about multiple Redis commands.",
 				"    If no command names are given, documentation details for all",
 				"    commands are returned.",
@@ -51,14 +51,44 @@ func (m *Machine) commandCount(c *command.Ctx) error {
 }
 
 func (m *Machine) commandList(c *command.Ctx) error {
-	if len(c.Args) > 2 {
-		return command.ErrSyntax
+	matches, err := parseFilter(c.Args[2:])
+	if err != nil {
+		return err
 	}
-	c.Out.Array(len(m.table.All()))
+	var names []string
 	for _, spec := range m.table.All() {
-		c.Out.BulkString(spec.Name)
+		names = appendNames(names, spec, matches)
+	}
+	c.Out.Array(len(names))
+	for _, name := range names {
+		c.Out.BulkString(name)
 	}
 	return nil
+}
+
+// parseFilter reads FILTERBY PATTERN pattern and FILTERBY MODULE name, of which
+// there are none. There are no ACL categories to filter by.
+func parseFilter(args [][]byte) (matches func(name string) bool, err error) {
+	switch {
+	case len(args) == 0:
+		return func(string) bool { return true }, nil
+	case len(args) == 3 && command.Is(args[0], "FILTERBY") && command.Is(args[1], "PATTERN"):
+		return func(name string) bool { return command.Glob(args[2], []byte(name), true) }, nil
+	case len(args) == 3 && command.Is(args[0], "FILTERBY") && command.Is(args[1], "MODULE"):
+		return func(string) bool { return false }, nil
+	}
+	return nil, command.ErrSyntax
+}
+
+// appendNames appends the names of a command and its subcommands that match.
+func appendNames(names []string, spec *command.Spec, matches func(string) bool) []string {
+	if name := spec.FullName(); matches(name) {
+		names = append(names, name)
+	}
+	for i := range spec.Sub {
+		names = appendNames(names, &spec.Sub[i], matches)
+	}
+	return names
 }
 
 // named finds the commands that a call names, nil for one that does not exist;
@@ -86,7 +116,7 @@ func (m *Machine) commandInfo(c *command.Ctx) error {
 	c.Out.Array(len(specs))
 	for _, spec := range specs {
 		if spec == nil {
-			c.Out.NullArray()
+			c.Out.Null()
 			continue
 		}
 		describeSpec(c.Out, spec)
@@ -159,13 +189,13 @@ func (m *Machine) commandGetKeys(c *command.Ctx) error {
 	switch {
 	case spec == nil:
 		return command.Error("ERR Invalid command specified")
-	case err != nil:
-		return command.Error("ERR Invalid number of arguments specified for command")
 	case spec.FindKeys == nil && spec.Keys.First == 0:
 		return command.Error("ERR The command has no key arguments")
+	case err != nil:
+		return command.Error("ERR Invalid number of arguments specified for command")
 	}
 	positions := spec.KeyPositions(call)
-	if len(positions) == 0 {
+	if len(positions) == 0 && spec.Flags&command.NoMandatoryKeys == 0 {
 		return command.Error("ERR Invalid arguments specified for command")
 	}
 	c.Out.Array(len(positions))

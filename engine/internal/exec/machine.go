@@ -23,6 +23,8 @@ type Options struct {
 	// Port and UnixPath are reported by INFO and CONFIG GET; 0 and "" are none.
 	Port     int
 	UnixPath string
+	// MaxClients is how many connections the shell accepts.
+	MaxClients int
 	// Process reports what only the shell can know, for INFO. May be nil.
 	Process func() Process
 	// Log takes messages of scripts (redis.log). May be nil.
@@ -59,12 +61,13 @@ type Machine struct {
 	script    *Session // runs the commands of scripts
 	contexts  []*command.Ctx
 	depth     int
+	executing bool   // inside EXEC
 	ready     []byte // the key for which a blocked request is run again
 }
 
 type stats struct {
 	commands, connections int64
-	calls                 map[*command.Spec]*callStats
+	calls                 []callStats // by command.Spec.Number
 }
 
 type callStats struct{ calls, failed, rejected int64 }
@@ -86,7 +89,6 @@ func New(options Options, nowUs int64) *Machine {
 		options:   options,
 		sessions:  map[int64]*Session{},
 		broker:    newBroker(),
-		stats:     stats{calls: map[*command.Spec]*callStats{}},
 		nowUs:     nowUs,
 		startedUs: nowUs,
 	}
@@ -99,6 +101,7 @@ func New(options Options, nowUs int64) *Machine {
 	m.table = command.NewTable(append(command.Data(),
 		m.connectionSpecs(), m.clientSpecs(), m.transactionSpecs(), m.pubsubSpecs(),
 		m.scriptingSpecs(), m.configSpecs(), m.infoSpecs(), m.introspectSpecs())...)
+	m.stats.calls = make([]callStats, m.table.Count())
 	return m
 }
 
@@ -162,26 +165,29 @@ func (m *Machine) Step(nowUs int64, s *Session, args [][]byte) {
 	m.nowUs = nowUs
 	s.lastUs = nowUs
 	m.stats.commands++
+	out := s.replies()
 	spec, err := m.find(args)
 	if err == nil {
 		s.lastCommand = spec
-		err = m.allowed(s, spec, args)
+		err = m.allowed(s, spec)
 	}
-	if err != nil {
-		if s.transaction != nil {
-			s.transaction.aborted = true
-		}
-		m.reject(spec)
-		s.Out.Error(err.Error())
-		return
-	}
-	if s.transaction != nil && !runsInsideMulti(spec) {
+	switch {
+	case err != nil:
+		m.refuse(s, spec, err, out)
+	case s.transaction != nil && !runsInsideMulti(spec):
 		s.transaction.queue(spec, args)
-		s.Out.SimpleString("QUEUED")
-		return
+		out.SimpleString("QUEUED")
+	default:
+		m.run(s, spec, args, out)
 	}
+	s.replied(out)
+}
+
+// run calls the handler of a request that nothing speaks against, and then
+// serves those who waited for what it has done.
+func (m *Machine) run(s *Session, spec *command.Spec, args [][]byte, out *resp.Writer) {
 	m.current = s
-	if block, ok := m.call(s, spec, args, &s.Out, true); ok {
+	if block, ok := m.call(s, spec, args, out, true); ok {
 		m.block(s, spec, args, block)
 	}
 	m.current = nil
@@ -190,6 +196,24 @@ func (m *Machine) Step(nowUs int64, s *Session, args [][]byte) {
 		s.pushes.Reset()
 	}
 	m.serveReady()
+}
+
+// refuse answers a request that is not run. It spoils the transaction that it
+// was meant for; a refused EXEC ends it.
+func (m *Machine) refuse(s *Session, spec *command.Spec, err error, out *resp.Writer) {
+	text := err.Error()
+	if spec != nil {
+		m.count(spec).rejected++
+	}
+	if s.transaction != nil {
+		s.transaction.aborted = true
+	}
+	if spec != nil && spec.Name == "exec" {
+		s.transaction = nil
+		s.watch.Clear()
+		text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
+	}
+	out.Error(text)
 }
 
 // find returns the record of a request, its subcommand's if it has one.
@@ -227,9 +251,9 @@ func unknownCommand(args [][]byte) error {
 func clip(b []byte) []byte { return b[:min(len(b), 128)] }
 
 // allowed makes the checks that hold for all commands alike.
-func (m *Machine) allowed(s *Session, spec *command.Spec, _ [][]byte) error {
+func (m *Machine) allowed(s *Session, spec *command.Spec) error {
 	switch {
-	case !s.authenticated && spec.Flags&command.NoAuth == 0:
+	case !s.Authenticated() && spec.Flags&command.NoAuth == 0:
 		return command.Error("NOAUTH Authentication required.")
 	case s.Subscriber() && s.Out.Proto != 3 && !worksWhileSubscribed(spec.Name):
 		return command.Error("ERR Can't execute '" + spec.FullName() +
@@ -276,20 +300,7 @@ func (m *Machine) leave() {
 	m.contexts[m.depth].Args = nil
 }
 
-func (m *Machine) count(spec *command.Spec) *callStats {
-	c := m.stats.calls[spec]
-	if c == nil {
-		c = &callStats{}
-		m.stats.calls[spec] = c
-	}
-	return c
-}
-
-func (m *Machine) reject(spec *command.Spec) {
-	if spec != nil {
-		m.count(spec).rejected++
-	}
-}
+func (m *Machine) count(spec *command.Spec) *callStats { return &m.stats.calls[spec.Number()] }
 
 // Tick does the work that no command asks for: it removes expired keys. It
 // returns after a bounded time; more says that there is likely more to do.

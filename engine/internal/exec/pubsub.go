@@ -130,8 +130,7 @@ func (m *Machine) pubsubContainer() command.Spec {
 		Complexity: "Depends on subcommand.",
 		Sub: []command.Spec{
 			{Name: "channels", Arity: -2, Flags: flags, Since: "2.8.0", Summary: "Lists the channels that have subscribers.", Run: func(c *command.Ctx) error {
-				m.broker.channels.list(c)
-				return nil
+				return m.broker.channels.list(c)
 			}},
 			{Name: "numsub", Arity: -2, Flags: flags, Since: "2.8.0", Summary: "Counts the subscribers of channels.", Run: func(c *command.Ctx) error {
 				m.broker.channels.count(c)
@@ -142,8 +141,7 @@ func (m *Machine) pubsubContainer() command.Spec {
 				return nil
 			}},
 			{Name: "shardchannels", Arity: -2, Flags: flags, Since: "7.0.0", Summary: "Lists the shard channels that have subscribers.", Run: func(c *command.Ctx) error {
-				m.broker.shards.list(c)
-				return nil
+				return m.broker.shards.list(c)
 			}},
 			{Name: "shardnumsub", Arity: -2, Flags: flags, Since: "7.0.0", Summary: "Counts the subscribers of shard channels.", Run: func(c *command.Ctx) error {
 				m.broker.shards.count(c)
@@ -160,7 +158,11 @@ func (m *Machine) pubsubContainer() command.Spec {
 	}
 }
 
-func (t topics) list(c *command.Ctx) {
+// list answers CHANNELS and SHARDCHANNELS.
+func (t topics) list(c *command.Ctx) error {
+	if len(c.Args) > 3 {
+		return wrongSubcommand("PUBSUB", c.Args[1])
+	}
 	var names []string
 	for topic := range t {
 		if len(c.Args) < 3 || command.Glob(c.Args[2], []byte(topic), false) {
@@ -172,10 +174,11 @@ func (t topics) list(c *command.Ctx) {
 	for _, name := range names {
 		c.Out.BulkString(name)
 	}
+	return nil
 }
 
 func (t topics) count(c *command.Ctx) {
-	c.Out.Map(len(c.Args) - 2)
+	c.Out.Array(2 * (len(c.Args) - 2))
 	for _, topic := range c.Args[2:] {
 		c.Out.Bulk(topic)
 		c.Out.Int(int64(len(t[string(topic)])))
@@ -184,9 +187,6 @@ func (t topics) count(c *command.Ctx) {
 
 func (sub subscription) subscribe(c *command.Ctx) error {
 	s := session(c)
-	if !c.CanBlock && c.Out.Proto != 3 {
-		return command.Error("ERR " + sub.join + " isn't allowed for a DENY BLOCKING client")
-	}
 	for _, topic := range c.Args[1:] {
 		sub.topics.join(s, sub.mine(s), string(topic))
 		sub.confirm(c, sub.join, topic)
@@ -213,14 +213,15 @@ func (sub subscription) unsubscribe(c *command.Ctx) error {
 }
 
 func (sub subscription) confirm(c *command.Ctx, word string, topic []byte) {
-	c.Out.Push(3)
-	c.Out.BulkString(word)
+	out := session(c).heard(c.Out)
+	out.Push(3)
+	out.BulkString(word)
 	if topic == nil {
-		c.Out.Null()
+		out.Null()
 	} else {
-		c.Out.Bulk(topic)
+		out.Bulk(topic)
 	}
-	c.Out.Int(int64(sub.count(session(c))))
+	out.Int(int64(sub.count(session(c))))
 }
 
 // worksWhileSubscribed names what a subscriber may call under RESP2, where
@@ -279,13 +280,15 @@ func (t topics) deliver(m *Machine, word string, channel, message []byte) int {
 }
 
 // pushTo is where a message for s goes. A message to the session whose command
-// is running waits until that command has replied in full: it must not end up
-// within the reply of an EXEC.
+// is running comes before that command's reply, but after the reply of an EXEC:
+// it must not end up within.
 func (m *Machine) pushTo(s *Session) *resp.Writer {
-	if s == m.current {
+	if s == m.current && m.executing {
 		s.pushes.Proto = s.Out.Proto
 		return &s.pushes
 	}
-	m.wake(s)
+	if s != m.current {
+		m.wake(s)
+	}
 	return &s.Out
 }

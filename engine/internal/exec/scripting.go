@@ -18,7 +18,7 @@ func evalKeys(args [][]byte) []int { return command.CountedKeys(2)(args) }
 
 func (m *Machine) scriptingSpecs() []command.Spec {
 	const (
-		flags      = command.NoScript | command.SkipMonitor | command.Stale | command.MovableKeys
+		flags      = command.NoScript | command.SkipMonitor | command.Stale | command.MovableKeys | command.NoMandatoryKeys
 		since      = "2.6.0"
 		complexity = "Depends on the script that is executed."
 	)
@@ -122,7 +122,9 @@ func (m *Machine) runScript(c *command.Ctx, sha string, keys, args [][]byte) {
 func (m *Machine) Call(args [][]byte, out *resp.Writer) {
 	spec, err := m.findForScript(args)
 	if err != nil {
-		m.reject(spec)
+		if spec != nil {
+			m.count(spec).rejected++
+		}
 		out.Error(err.Error())
 		return
 	}

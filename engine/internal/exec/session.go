@@ -30,6 +30,8 @@ type Session struct {
 
 	channels, patterns, shards []string
 	pushes                     resp.Writer // messages to itself while its command runs
+	silence                    silence
+	unheard                    resp.Writer // takes the replies that are not sent
 	closing                    bool
 	woken                      bool // already in Effects.Wake
 }
@@ -50,7 +52,9 @@ func (s *Session) Closing() bool { return s.closing }
 
 // Authenticated reports whether the session may run commands other than AUTH
 // and HELLO; the request parser has tighter limits before.
-func (s *Session) Authenticated() bool { return s.authenticated }
+func (s *Session) Authenticated() bool {
+	return s.authenticated || s.machine.options.Password == ""
+}
 
 // Subscriber reports whether the session has any subscription.
 func (s *Session) Subscriber() bool {
@@ -60,7 +64,40 @@ func (s *Session) Subscriber() bool {
 // Pristine reports whether nothing of earlier calls is left on the session.
 func (s *Session) Pristine() bool {
 	return s.db.Index == 0 && s.transaction == nil && s.watch.Empty() && s.blocked == nil &&
-		!s.Subscriber() && s.Out.Proto != 3 && s.name == "" && s.authenticated && !s.closing
+		!s.Subscriber() && s.Out.Proto != 3 && s.name == "" && s.silence == (silence{}) && s.authenticated && !s.closing
+}
+
+// silence is what CLIENT REPLY has asked for. It holds for replies only:
+// messages and the confirmations of subscriptions are sent all the same.
+type silence struct{ off, next, now bool }
+
+// replies is where the reply to the session's request goes.
+func (s *Session) replies() *resp.Writer {
+	if !s.silence.off && !s.silence.now {
+		return &s.Out
+	}
+	s.unheard.Proto = s.Out.Proto
+	return &s.unheard
+}
+
+// replied is called after each request. CLIENT REPLY SKIP is about the next
+// request, however long that one has to wait for its reply.
+func (s *Session) replied(out *resp.Writer) {
+	if out == &s.unheard {
+		s.Out.Proto = out.Proto
+		out.Reset()
+	}
+	if s.blocked == nil {
+		s.silence.now, s.silence.next = s.silence.next, false
+	}
+}
+
+// heard is where a confirmation goes that silence does not hold back.
+func (s *Session) heard(out *resp.Writer) *resp.Writer {
+	if out == &s.unheard {
+		return &s.Out
+	}
+	return out
 }
 
 // Idle reports since when the session has sent nothing, in µs since the epoch.

@@ -40,6 +40,9 @@ type String struct {
 	// Raw is sticky: the value was built by APPEND or SETRANGE, which is what
 	// OBJECT ENCODING calls raw however short it is.
 	Raw bool
+	// Text is sticky too: INCRBYFLOAT built the value, which OBJECT ENCODING
+	// never calls int, even if it reads as one.
+	Text bool
 }
 
 // Object is what a key holds. Value is one of *String, *ds.Deque, *ds.Set,
@@ -75,7 +78,7 @@ func (o *Object) Kind() Kind {
 func (o *Object) CloneValue() any {
 	switch v := o.Value.(type) {
 	case *String:
-		return &String{Bytes: append([]byte(nil), v.Bytes...), Raw: v.Raw}
+		return &String{Bytes: append([]byte(nil), v.Bytes...), Raw: v.Raw, Text: v.Text}
 	case *ds.Deque:
 		return v.Clone()
 	case *ds.Set:

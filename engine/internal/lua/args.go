@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"fmt"
 	"strconv"
 
 	glua "github.com/yuin/gopher-lua"
@@ -11,8 +12,18 @@ import (
 
 // argError raises "bad argument #n to 'function' (what)".
 func argError(l *glua.LState, n int, function, what string) {
-	l.RaiseError("bad argument #%d to '%s' (%s)", n, function, what)
+	raise(l, "bad argument #%d to '%s' (%s)", n, function, what)
 }
+
+// raise raises an error that begins with the place of the function that
+// called the running one, if that is written in Lua.
+func raise(l *glua.LState, format string, args ...any) {
+	position, _ := where(l, 1)
+	raisePlain(l, position+fmt.Sprintf(format, args...))
+}
+
+// raisePlain raises an error without a place.
+func raisePlain(l *glua.LState, text string) { l.Error(glua.LString(text), 0) }
 
 func typeError(l *glua.LState, n int, function, want string) {
 	got := "no value"

@@ -20,7 +20,7 @@ var arithmetic = map[string]glua.LGFunction{
 	"__unm": func(l *glua.LState) int {
 		a, ok := toNumber(l.Get(1))
 		if !ok {
-			l.RaiseError("attempt to perform arithmetic on a string value")
+			raise(l, "attempt to perform arithmetic on a string value")
 		}
 		l.Push(-a)
 		return 1
@@ -36,7 +36,7 @@ func operator(compute func(a, b float64) float64) glua.LGFunction {
 			if aok {
 				bad = l.Get(2)
 			}
-			l.RaiseError("attempt to perform arithmetic on a %s value", bad.Type().String())
+			raise(l, "attempt to perform arithmetic on a %s value", bad.Type().String())
 		}
 		l.Push(glua.LNumber(compute(float64(a), float64(b))))
 		return 1
@@ -48,6 +48,15 @@ func (s *state) concat(l *glua.LState) int {
 	n := l.GetTop()
 	var room [256]byte
 	text := room[:0]
+	length := 0
+	for i := 1; i <= n; i++ {
+		if v, ok := l.Get(i).(glua.LString); ok {
+			length += len(v)
+		}
+	}
+	if length > len(room) && length <= maxTextBytes {
+		text = make([]byte, 0, length+16)
+	}
 	for i := 1; i <= n; i++ {
 		switch v := l.Get(i).(type) {
 		case glua.LString:
@@ -66,7 +75,7 @@ func (s *state) concat(l *glua.LState) int {
 // grow appends, up to the size that a string may have.
 func (s *state) grow(l *glua.LState, text []byte, more string) []byte {
 	if len(text)+len(more) > maxTextBytes {
-		l.RaiseError("not enough memory")
+		raise(l, "not enough memory")
 	}
 	return append(text, more...)
 }
@@ -91,7 +100,7 @@ func (s *state) concatStep(l *glua.LState, n int) glua.LValue {
 			if aok {
 				bad = right
 			}
-			l.RaiseError("attempt to concatenate a %s value", bad.Type().String())
+			raise(l, "attempt to concatenate a %s value", bad.Type().String())
 		}
 		l.Push(joiner)
 		l.Push(left)

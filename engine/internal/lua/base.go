@@ -37,10 +37,7 @@ func baseAssert(l *glua.LState) int {
 	if glua.LVAsBool(checkAny(l, 1, "assert")) {
 		return l.GetTop()
 	}
-	if v, ok := l.Get(2).(*glua.LTable); ok {
-		l.Error(v, 0)
-	}
-	l.RaiseError("%s", optString(l, 2, "assert", "assertion failed!"))
+	raise(l, "%s", optString(l, 2, "assert", "assertion failed!"))
 	return 0
 }
 
@@ -67,12 +64,9 @@ func baseGcinfo(l *glua.LState) int {
 func baseError(l *glua.LState) int {
 	v := l.Get(1)
 	level := optInt(l, 2, "error", 1)
-	if text, ok := v.(glua.LString); ok && level > 0 {
+	if text, ok := toText(v); ok && level > 0 {
 		position, _ := where(l, level)
-		v = glua.LString(position) + text
-	}
-	if text, ok := v.(glua.LString); ok {
-		l.Error(text, 0)
+		v = glua.LString(position + text)
 	}
 	l.Error(v, 0)
 	return 0
@@ -95,10 +89,10 @@ func (s *state) setmetatable(l *glua.LState) int {
 		argError(l, 2, "setmetatable", "nil or table expected")
 	}
 	if s.isFrozen(t) {
-		l.RaiseError(readonlyMessage)
+		raisePlain(l, readonlyMessage)
 	}
 	if l.GetMetaField(t, "__metatable") != glua.LNil {
-		l.RaiseError("cannot change a protected metatable")
+		raise(l, "cannot change a protected metatable")
 	}
 	t.Metatable = meta
 	l.SetTop(1)
@@ -119,7 +113,7 @@ func (s *state) load(l *glua.LState) int {
 		}
 		text, ok := toText(piece)
 		if !ok {
-			l.RaiseError("reader function must return a string")
+			raise(l, "reader function must return a string")
 		}
 		if text == "" {
 			break
@@ -202,6 +196,7 @@ func (s *state) ipairs() glua.LGFunction {
 // failed redis.call looks like any other error.
 func (s *state) pcall(l *glua.LState) int {
 	checkAny(l, 1, "pcall")
+	l.Insert(s.guard, 1)
 	if err := l.PCall(l.GetTop()-1, glua.MultRet, nil); err != nil {
 		v := errorValue(err)
 		if t, ok := v.(*glua.LTable); ok {
@@ -224,7 +219,8 @@ func (s *state) xpcall(l *glua.LState) int {
 	}
 	handler := l.Get(2)
 	l.SetTop(1)
-	if err := l.PCall(0, glua.MultRet, nil); err != nil {
+	l.Insert(s.guard, 1)
+	if err := l.PCall(1, glua.MultRet, nil); err != nil {
 		l.SetTop(0)
 		l.Push(glua.LFalse)
 		l.Push(handler)
@@ -261,7 +257,7 @@ func (s *state) rawget(l *glua.LState) int {
 func (s *state) rawset(l *glua.LState) int {
 	t := checkTable(l, 1, "rawset")
 	if s.isFrozen(t) {
-		l.RaiseError(readonlyMessage)
+		raisePlain(l, readonlyMessage)
 	}
 	l.RawSet(t, checkAny(l, 2, "rawset"), checkAny(l, 3, "rawset"))
 	l.SetTop(1)
@@ -388,7 +384,7 @@ func (s *state) unpack(l *glua.LState) int {
 	}
 	n := to - from + 1
 	if n <= 0 || n+l.GetTop() > maxResults {
-		l.RaiseError("too many results to unpack")
+		raise(l, "too many results to unpack")
 	}
 	for i := from; i <= to; i++ {
 		l.Push(t.RawGet(glua.LNumber(i)))

@@ -75,10 +75,21 @@ func syntaxError(err error, name string) error {
 	if line < 1 {
 		line = 1
 	}
-	return fmt.Errorf("%s:%d: %s %s", name, line, p.Message, token)
+	message := p.Message
+	if lua := parserTexts[message]; lua != "" {
+		message = lua
+	}
+	return fmt.Errorf("%s:%d: %s %s", name, line, message, token)
 }
 
-var compilerLine = regexp.MustCompile(`(?s)line:(\d+)[^ ]* ?(.*)`)
+// parserTexts are the words of Lua for those of gopher-lua. Where Lua says
+// what it expected, this parser does not know.
+var parserTexts = map[string]string{
+	"syntax error": "unexpected symbol", "unterminated string": "unfinished string",
+	"unterminated multiline string": "unfinished long string", "illegal hexadecimal number": "malformed number",
+}
+
+var compilerLine = regexp.MustCompile(`(?s)line\((\d+)\) [^:]*: (.*)`)
 
 func compileMessage(text, name string) error {
 	if m := compilerLine.FindStringSubmatch(text); m != nil {

@@ -48,7 +48,7 @@ func parseVerb(l *glua.LState, layout string, i int) (v verb, next int) {
 	}
 	v.flags = layout[start:i]
 	if len(v.flags) > 5 {
-		l.RaiseError("invalid format (repeated flags)")
+		raise(l, "invalid format (repeated flags)")
 	}
 	v.width, i = twoDigits(layout, i)
 	v.precision = -1
@@ -56,7 +56,7 @@ func parseVerb(l *glua.LState, layout string, i int) (v verb, next int) {
 		v.precision, i = twoDigits(layout, i+1)
 	}
 	if i < len(layout) && isDigit(layout[i]) {
-		l.RaiseError("invalid format (width or precision too long)")
+		raise(l, "invalid format (width or precision too long)")
 	}
 	if i < len(layout) {
 		v.kind = layout[i]
@@ -73,6 +73,9 @@ func twoDigits(layout string, i int) (n, next int) {
 }
 
 func (s *state) appendVerb(l *glua.LState, out []byte, v verb, arg int) []byte {
+	if arg > l.GetTop() {
+		argError(l, arg, "format", "no value")
+	}
 	switch v.kind {
 	case 'c':
 		return v.pad(out, "", string([]byte{byte(checkInt(l, arg, "format"))}), false)
@@ -94,7 +97,7 @@ func (s *state) appendVerb(l *glua.LState, out []byte, v verb, arg int) []byte {
 		}
 		return v.pad(out, "", text, false)
 	}
-	l.RaiseError("invalid option '%%%s' to 'format'", strings.TrimRight(string(v.kind), "\x00"))
+	raise(l, "invalid option '%%%s' to 'format'", strings.TrimRight(string(v.kind), "\x00"))
 	return out
 }
 

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"fmt"
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
@@ -11,6 +12,9 @@ import (
 
 // jsonNull is cjson.null: a value that is its own kind of nothing.
 var jsonNull = &glua.LUserData{Metatable: glua.LNil}
+
+// maxJSONDepth bounds what a script may set: nesting takes Go's stack.
+const maxJSONDepth = 100000
 
 type jsonConfig struct {
 	sparseConvert bool
@@ -52,11 +56,11 @@ func (s *state) jsonFunctions(c *jsonConfig) library {
 		"encode":                  func(l *glua.LState) int { return s.jsonEncode(l, c) },
 		"decode":                  func(l *glua.LState) int { return s.jsonDecode(l, c) },
 		"encode_sparse_array":     func(l *glua.LState) int { return jsonSparse(l, c) },
-		"encode_max_depth":        jsonInteger(&c.encodeDepth, 1, 1<<31-1),
-		"decode_max_depth":        jsonInteger(&c.decodeDepth, 1, 1<<31-1),
-		"encode_number_precision": jsonInteger(&c.precision, 1, 14),
-		"encode_keep_buffer":      jsonSwitch(&c.keepBuffer),
-		"decode_invalid_numbers":  jsonSwitch(&c.decodeInvalid),
+		"encode_max_depth":        jsonInteger("encode_max_depth", &c.encodeDepth, 1, 1<<31-1),
+		"decode_max_depth":        jsonInteger("decode_max_depth", &c.decodeDepth, 1, 1<<31-1),
+		"encode_number_precision": jsonInteger("encode_number_precision", &c.precision, 1, 14),
+		"encode_keep_buffer":      jsonSwitch("encode_keep_buffer", &c.keepBuffer),
+		"decode_invalid_numbers":  jsonSwitch("decode_invalid_numbers", &c.decodeInvalid),
 		"encode_invalid_numbers":  func(l *glua.LState) int { return jsonInvalid(l, c) },
 	})
 	members["null"] = jsonNull
@@ -66,60 +70,61 @@ func (s *state) jsonFunctions(c *jsonConfig) library {
 }
 
 // jsonArguments checks that a setting got at most n arguments.
-func jsonArguments(l *glua.LState, n int) {
+func jsonArguments(l *glua.LState, n int, function string) {
 	if l.GetTop() > n {
-		argError(l, n+1, "?", "found too many arguments")
+		argError(l, n+1, function, "found too many arguments")
 	}
 }
 
-func jsonInteger(setting *int, lowest, highest int) glua.LGFunction {
+func jsonInteger(function string, setting *int, lowest, highest int) glua.LGFunction {
 	return func(l *glua.LState) int {
-		jsonArguments(l, 1)
-		jsonOption(l, 1, setting, lowest, highest)
+		jsonArguments(l, 1, function)
+		jsonOption(l, 1, function, setting, lowest, highest)
 		l.Push(glua.LNumber(*setting))
 		return 1
 	}
 }
 
-func jsonOption(l *glua.LState, n int, setting *int, lowest, highest int) {
+func jsonOption(l *glua.LState, n int, function string, setting *int, lowest, highest int) {
 	if l.Get(n) == glua.LNil {
 		return
 	}
-	value := checkInt(l, n, "?")
+	value := checkInt(l, n, function)
 	if value < lowest || value > highest {
-		l.RaiseError("bad argument #%d to '?' (expected integer between %d and %d)", n, lowest, highest)
+		argError(l, n, function, fmt.Sprintf("expected integer between %d and %d", lowest, highest))
 	}
 	*setting = value
 }
 
-func jsonSwitch(setting *bool) glua.LGFunction {
+func jsonSwitch(function string, setting *bool) glua.LGFunction {
 	return func(l *glua.LState) int {
-		jsonArguments(l, 1)
-		jsonBool(l, 1, setting)
+		jsonArguments(l, 1, function)
+		jsonBool(l, 1, function, setting)
 		l.Push(glua.LBool(*setting))
 		return 1
 	}
 }
 
-func jsonBool(l *glua.LState, n int, setting *bool) {
+func jsonBool(l *glua.LState, n int, function string, setting *bool) {
 	switch v := l.Get(n).(type) {
 	case *glua.LNilType:
 	case glua.LBool:
 		*setting = bool(v)
 	default:
-		text := checkString(l, n, "?")
+		text := checkString(l, n, function)
 		if text != "on" && text != "off" {
-			argError(l, n, "?", "invalid option '"+text+"'")
+			argError(l, n, function, "invalid option '"+text+"'")
 		}
 		*setting = text == "on"
 	}
 }
 
 func jsonSparse(l *glua.LState, c *jsonConfig) int {
-	jsonArguments(l, 3)
-	jsonBool(l, 1, &c.sparseConvert)
-	jsonOption(l, 2, &c.sparseRatio, 0, 1<<31-1)
-	jsonOption(l, 3, &c.sparseSafe, 0, 1<<31-1)
+	const function = "encode_sparse_array"
+	jsonArguments(l, 3, function)
+	jsonBool(l, 1, function, &c.sparseConvert)
+	jsonOption(l, 2, function, &c.sparseRatio, 0, 1<<31-1)
+	jsonOption(l, 3, function, &c.sparseSafe, 0, 1<<31-1)
 	l.Push(glua.LBool(c.sparseConvert))
 	l.Push(glua.LNumber(c.sparseRatio))
 	l.Push(glua.LNumber(c.sparseSafe))
@@ -127,7 +132,8 @@ func jsonSparse(l *glua.LState, c *jsonConfig) int {
 }
 
 func jsonInvalid(l *glua.LState, c *jsonConfig) int {
-	jsonArguments(l, 1)
+	const function = "encode_invalid_numbers"
+	jsonArguments(l, 1, function)
 	switch v := l.Get(1).(type) {
 	case *glua.LNilType:
 	case glua.LBool:
@@ -136,11 +142,11 @@ func jsonInvalid(l *glua.LState, c *jsonConfig) int {
 			c.encodeInvalid = 1
 		}
 	default:
-		text := checkString(l, 1, "?")
+		text := checkString(l, 1, function)
 		choice := map[string]int{"off": 0, "on": 1, "null": 2}
 		n, ok := choice[text]
 		if !ok {
-			argError(l, 1, "?", "invalid option '"+text+"'")
+			argError(l, 1, function, "invalid option '"+text+"'")
 		}
 		c.encodeInvalid = n
 	}
@@ -194,12 +200,12 @@ func (e *jsonEncoder) value(v glua.LValue, depth int) {
 		e.refuse(v, "type not supported")
 	}
 	if len(e.out) > maxTextBytes {
-		e.l.RaiseError("not enough memory")
+		raise(e.l, "not enough memory")
 	}
 }
 
 func (e *jsonEncoder) refuse(v glua.LValue, reason string) {
-	e.l.RaiseError("Cannot serialise %s: %s", v.Type().String(), reason)
+	raise(e.l, "Cannot serialise %s: %s", v.Type().String(), reason)
 }
 
 func (e *jsonEncoder) number(f glua.LNumber) {
@@ -237,8 +243,8 @@ func (e *jsonEncoder) text(text string) {
 }
 
 func (e *jsonEncoder) table(t *glua.LTable, depth int) {
-	if depth > e.config.encodeDepth {
-		e.l.RaiseError("Cannot serialise, excessive depth (%d)", depth)
+	if depth > min(e.config.encodeDepth, maxJSONDepth) {
+		raise(e.l, "Cannot serialise, excessive nesting (%d)", depth)
 	}
 	if n := e.arrayLength(t); n > 0 {
 		e.out = append(e.out, '[')
@@ -291,7 +297,7 @@ func (e *jsonEncoder) object(t *glua.LTable, depth int) {
 			e.number(k)
 			e.out = append(e.out, '"')
 		default:
-			e.refuse(t, "table key must be a number or string")
+			e.refuse(k, "table key must be a number or string")
 		}
 		e.out = append(e.out, ':')
 		e.value(v, depth)

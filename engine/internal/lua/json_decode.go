@@ -32,7 +32,7 @@ func (s *state) jsonDecode(l *glua.LState, c *jsonConfig) int {
 	}
 	text := checkString(l, 1, "decode")
 	if len(text) >= 2 && (text[0] == 0 || text[1] == 0) {
-		l.RaiseError("JSON parser does not support UTF-16 or UTF-32")
+		raise(l, "JSON parser does not support UTF-16 or UTF-32")
 	}
 	d := jsonDecoder{state: s, l: l, config: c, text: text}
 	v := d.value(d.next())
@@ -48,7 +48,7 @@ func (d *jsonDecoder) expected(what string, t jsonToken) {
 	if t.kind == "T_ERROR" {
 		found = t.text
 	}
-	d.l.RaiseError("Expected %s but found %s at character %d", what, found, t.at+1)
+	raise(d.l, "Expected %s but found %s at character %d", what, found, t.at+1)
 }
 
 func (d *jsonDecoder) value(t jsonToken) glua.LValue {
@@ -72,8 +72,8 @@ func (d *jsonDecoder) value(t jsonToken) glua.LValue {
 
 func (d *jsonDecoder) descend() {
 	d.depth++
-	if d.depth > d.config.decodeDepth {
-		d.l.RaiseError("Found too many nested data structures (%d) at character %d", d.depth, d.at)
+	if d.depth > min(d.config.decodeDepth, maxJSONDepth) {
+		raise(d.l, "Found too many nested data structures (%d) at character %d", d.depth, d.at)
 	}
 }
 

@@ -87,8 +87,11 @@ func mathMin(l *glua.LState) int {
 }
 
 // lcg48 is the generator of lrand48(3), which Redis carries with it so that
-// scripts draw the same numbers on every machine. It starts anew each run.
+// scripts draw the same numbers on every machine. It goes on from script to
+// script, from this start.
 type lcg48 uint64
+
+const firstRandom lcg48 = 0x1234abcd330e
 
 func (g *lcg48) seed(n int32) { *g = lcg48(uint64(uint32(n))<<16 | 0x330e) }
 
@@ -115,7 +118,7 @@ func (s *state) mathRandom(l *glua.LState) int {
 			argError(l, 2, "random", "interval is empty")
 		}
 	default:
-		l.RaiseError("wrong number of arguments")
+		raise(l, "wrong number of arguments")
 	}
 	l.Push(glua.LNumber(math.Floor(r*float64(high-low+1)) + float64(low)))
 	return 1

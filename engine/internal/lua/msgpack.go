@@ -141,18 +141,18 @@ func (s *state) unpackLimit(l *glua.LState) int {
 func (s *state) unpackValues(l *glua.LState, limit, offset int, function string) int {
 	text := checkString(l, 1, function)
 	if offset < 0 || limit < 0 {
-		l.RaiseError("Invalid request to unpack with offset of %d and limit of %d.", offset, len(text))
+		raise(l, "Invalid request to unpack with offset of %d and limit of %d.", offset, len(text))
 	}
 	if offset > len(text) {
-		l.RaiseError("Start offset %d greater than input length %d.", offset, len(text))
+		raise(l, "Start offset %d greater than input length %d.", offset, len(text))
 	}
 	all := limit == 0 && offset == 0
 	u := unpacker{l: l, rest: text[offset:]}
 	var values []glua.LValue
-	for len(u.rest) > 0 && (all || limit == 0 || len(values) < limit) {
+	for len(u.rest) > 0 && (all || len(values) < limit) {
 		values = append(values, u.value(0))
 		if len(values) > maxResults {
-			l.RaiseError("too many results to unpack")
+			raise(l, "too many results to unpack")
 		}
 	}
 	n := len(values)
@@ -177,7 +177,7 @@ type unpacker struct {
 
 func (u *unpacker) take(n int) string {
 	if n > len(u.rest) {
-		u.l.RaiseError("Missing bytes in input.")
+		raise(u.l, "Missing bytes in input.")
 	}
 	text := u.rest[:n]
 	u.rest = u.rest[n:]
@@ -195,7 +195,7 @@ func (u *unpacker) number(n int) uint64 {
 
 func (u *unpacker) value(depth int) glua.LValue {
 	if depth > maxCallDepth {
-		u.l.RaiseError("Bad data format in input.")
+		raise(u.l, "Bad data format in input.")
 	}
 	kind := u.take(1)[0]
 	switch {
@@ -215,14 +215,14 @@ func (u *unpacker) value(depth int) glua.LValue {
 		return glua.LNil
 	case 0xc2, 0xc3:
 		return glua.LBool(kind == 0xc3)
-	case 0xc4, 0xc5, 0xc6:
-		return glua.LString(u.take(int(u.number(1 << (kind - 0xc4)))))
 	case 0xca:
 		return glua.LNumber(math.Float32frombits(uint32(u.number(4))))
 	case 0xcb:
 		return glua.LNumber(math.Float64frombits(u.number(8)))
-	case 0xcc, 0xcd, 0xce, 0xcf:
+	case 0xcc, 0xcd, 0xce:
 		return glua.LNumber(u.number(1 << (kind - 0xcc)))
+	case 0xcf: // read as signed, as lua-cmsgpack does
+		return glua.LNumber(int64(u.number(8)))
 	case 0xd0, 0xd1, 0xd2, 0xd3:
 		bits := 8 << (kind - 0xd0)
 		return glua.LNumber(int64(u.number(bits/8)) << (64 - bits) >> (64 - bits))
@@ -233,7 +233,7 @@ func (u *unpacker) value(depth int) glua.LValue {
 	case 0xde, 0xdf:
 		return u.table(int(u.number(2<<(kind-0xde))), depth)
 	}
-	u.l.RaiseError("Bad data format in input.")
+	raise(u.l, "Bad data format in input.")
 	return glua.LNil
 }
 

@@ -30,7 +30,7 @@ type matcher struct {
 	steps    int
 }
 
-func (m *matcher) fail(text string) { m.l.RaiseError("%s", text) }
+func (m *matcher) fail(text string) { raise(m.l, "%s", text) }
 
 // match tries the pattern from p on at position i of the text; it gives the
 // end of the match, or -1.

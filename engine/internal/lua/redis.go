@@ -57,7 +57,7 @@ func (s *state) call(l *glua.LState, raise bool) int {
 
 func callArguments(l *glua.LState) string {
 	if l.GetTop() == 0 {
-		return "ERR Please specify at least one argument for this redis.call() call"
+		return "ERR Please specify at least one argument for this redis lib call"
 	}
 	return "ERR Lua redis lib command arguments must be strings or integers"
 }
@@ -133,15 +133,15 @@ func (s *state) statusReply(l *glua.LState) int {
 	return 1
 }
 
-// raise raises an error whose text is the whole reply.
-func raise(l *glua.LState, message string) int {
+// raiseReply raises an error whose text is the whole reply.
+func raiseReply(l *glua.LState, message string) int {
 	l.Error(errorTable(l, message), 0)
 	return 0
 }
 
 func (s *state) sha1hex(l *glua.LState) int {
 	if l.GetTop() != 1 {
-		return raise(l, "ERR wrong number of arguments")
+		return raiseReply(l, "ERR wrong number of arguments")
 	}
 	text, _ := toText(l.Get(1))
 	l.Push(glua.LString(SHA([]byte(text))))
@@ -151,14 +151,14 @@ func (s *state) sha1hex(l *glua.LState) int {
 func (s *state) logMessage(l *glua.LState) int {
 	n := l.GetTop()
 	if n < 2 {
-		return raise(l, "ERR redis.log() requires two arguments or more.")
+		return raiseReply(l, "ERR redis.log() requires two arguments or more.")
 	}
 	level, ok := l.Get(1).(glua.LNumber)
 	if !ok {
-		return raise(l, "ERR First argument must be a number (log level).")
+		return raiseReply(l, "ERR First argument must be a number (log level).")
 	}
 	if level < 0 || level > 3 {
-		return raise(l, "ERR Invalid log level.")
+		return raiseReply(l, "ERR Invalid debug level.")
 	}
 	words := make([]string, 0, n-1)
 	for i := 2; i <= n; i++ {
@@ -172,11 +172,11 @@ func (s *state) logMessage(l *glua.LState) int {
 
 func (s *state) setresp(l *glua.LState) int {
 	if l.GetTop() != 1 {
-		return raise(l, "ERR redis.setresp() requires one argument.")
+		return raiseReply(l, "ERR redis.setresp() requires one argument.")
 	}
 	version, _ := toNumber(l.Get(1))
 	if version != 2 && version != 3 {
-		return raise(l, "ERR RESP version must be 2 or 3.")
+		return raiseReply(l, "ERR RESP version must be 2 or 3.")
 	}
 	s.reply.Proto = int(version)
 	return 0
@@ -184,22 +184,19 @@ func (s *state) setresp(l *glua.LState) int {
 
 func (s *state) setRepl(l *glua.LState) int {
 	if l.GetTop() != 1 {
-		return raise(l, "ERR redis.set_repl() requires one argument.")
+		return raiseReply(l, "ERR redis.set_repl() requires two arguments.")
 	}
 	flags, _ := toNumber(l.Get(1))
 	if int64(flags)&^3 != 0 {
-		return raise(l, "ERR Invalid replication flags. Please use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
+		return raiseReply(l, "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
 	}
 	return 0
 }
 
 // aclCheck lets all commands pass: the engine has one user, who may do all.
 func (s *state) aclCheck(l *glua.LState) int {
-	if l.GetTop() == 0 {
-		return raise(l, "ERR Please specify at least one argument for this redis.acl_check_cmd() call")
-	}
 	if !s.collect(l) {
-		return raise(l, "ERR redis.acl_check_cmd() require at least one argument")
+		return raiseReply(l, callArguments(l))
 	}
 	l.Push(glua.LTrue)
 	return 1

@@ -24,7 +24,7 @@ type decoder struct {
 func (d *decoder) line() []byte {
 	end := bytes.IndexByte(d.rest, '\r')
 	if end < 1 {
-		d.l.RaiseError("malformed reply")
+		raise(d.l, "malformed reply")
 	}
 	text := d.rest[1:end]
 	d.rest = d.rest[end+2:]
@@ -35,7 +35,7 @@ func (d *decoder) count() int {
 	text := d.line()
 	n, err := strconv.Atoi(string(text))
 	if err != nil {
-		d.l.RaiseError("malformed reply")
+		raise(d.l, "malformed reply")
 	}
 	return n
 }
@@ -52,7 +52,7 @@ func (d *decoder) bulk() []byte {
 
 func (d *decoder) value(depth int) glua.LValue {
 	if len(d.rest) == 0 {
-		d.l.RaiseError("malformed reply")
+		raise(d.l, "malformed reply")
 	}
 	switch d.rest[0] {
 	case '$':
@@ -97,7 +97,7 @@ func (d *decoder) value3(depth int) glua.LValue {
 		inner.RawSetString("string", d.state.texts.get(text[4:]))
 		return d.wrap("verbatim_string", inner)
 	}
-	d.l.RaiseError("malformed reply")
+	raise(d.l, "malformed reply")
 	return glua.LNil
 }
 

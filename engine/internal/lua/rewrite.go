@@ -33,6 +33,7 @@ const maxConcat = 40
 // rewriter knows the local names in scope, innermost last.
 type rewriter struct {
 	locals   []string
+	depth    int
 	isMember func(name string) bool
 }
 
@@ -47,6 +48,19 @@ func (r *rewriter) isLocal(name string) bool {
 	return false
 }
 
+// maxSyntaxDepth keeps a script from filling Go's stack, here and in the
+// compiler, which no recover survives.
+const maxSyntaxDepth = 10000
+
+func (r *rewriter) descend() {
+	r.depth++
+	if r.depth > maxSyntaxDepth {
+		panic("chunk has too many syntax levels") // compile recovers
+	}
+}
+
+func (r *rewriter) ascend() { r.depth-- }
+
 func (r *rewriter) block(stmts []ast.Stmt) {
 	depth := len(r.locals)
 	r.stmts(stmts)
@@ -60,6 +74,8 @@ func (r *rewriter) stmts(stmts []ast.Stmt) {
 }
 
 func (r *rewriter) stmt(s ast.Stmt) {
+	r.descend()
+	defer r.ascend()
 	switch s := s.(type) {
 	case *ast.AssignStmt:
 		r.exprs(s.Rhs)
@@ -164,6 +180,8 @@ func (r *rewriter) exprs(list []ast.Expr) {
 }
 
 func (r *rewriter) expr(e ast.Expr) ast.Expr {
+	r.descend()
+	defer r.ascend()
 	switch e := e.(type) {
 	case *ast.NumberExpr:
 		if f, ok := parseNumber(e.Value); ok {

@@ -64,7 +64,7 @@ func (s *state) functions(table map[string]glua.LGFunction) library {
 }
 
 func refuseWrite(l *glua.LState) int {
-	l.RaiseError(readonlyMessage)
+	raise(l, readonlyMessage)
 	return 0
 }
 
@@ -96,7 +96,7 @@ func (s *state) isFrozen(t *glua.LTable) bool {
 func (s *state) guardGlobals() {
 	unknown := s.function(func(l *glua.LState) int {
 		name, _ := toText(l.Get(2))
-		l.RaiseError("Script attempted to access nonexistent global variable '%s'", name)
+		raise(l, "Script attempted to access nonexistent global variable '%s'", name)
 		return 0
 	})
 	visible := s.l.CreateTable(0, 64)

@@ -14,14 +14,14 @@ import (
 // A state is one interpreter with its libraries. Making one costs 0.1 ms, so
 // it serves script after script. That is safe because nothing a script does
 // outlives it: globals and libraries cannot be changed (see sandbox.go), and
-// run puts back what could (KEYS, ARGV, the random generator, the protocol).
+// run puts back what could (KEYS, ARGV, the settings of cjson, the protocol).
 
 const (
 	// Lua 5.1 stops at 20,000 nested calls; a frame here is 80 bytes and all
 	// of them are allocated at once.
 	maxCallDepth = 8000
 	// maxStackValues bounds what nested calls and unpacked tables hold.
-	maxStackValues = 1 << 18
+	maxStackValues = 1 << 17
 	// maxTextBytes bounds a string a script builds, as Redis bounds a value.
 	maxTextBytes = 512 << 20
 )
@@ -30,7 +30,8 @@ type state struct {
 	l       *glua.LState
 	log     func(level int, msg string)
 	globals *glua.LTable
-	enter   *glua.LFunction
+	enter   *glua.LFunction               // runs main
+	guard   *glua.LFunction               // calls its first argument with the others, for pcall
 	frozen  map[*glua.LTable]*glua.LTable // the face of a read-only table -> the table
 	keys    *glua.LTable
 	args    *glua.LTable
@@ -60,12 +61,18 @@ func newState(log func(level int, msg string)) *state {
 	l.Options.RegistrySize = 128
 	l.Options.MinimizeStackMemory = true
 	s.globals = l.G.Global
+	s.random = firstRandom
 	s.openLibraries()
 	s.enter = l.NewFunction(func(l *glua.LState) int {
 		l.Panic = s.raised
 		l.Push(s.main)
 		l.Call(0, 1)
 		return 1
+	})
+	s.guard = l.NewFunction(func(l *glua.LState) int {
+		l.Panic = s.raised
+		l.Call(l.GetTop()-1, glua.MultRet)
+		return l.GetTop()
 	})
 	return s
 }
@@ -89,7 +96,6 @@ func (s *state) raised(l *glua.LState) {
 // run reports whether the interpreter can serve the next script.
 func (s *state) run(ctx context.Context, h Host, script *script, keys, args [][]byte, out *resp.Writer) (usable bool) {
 	s.host, s.main = h, script.fn
-	s.random.seed(0)
 	s.json.reset()
 	s.reply.Proto = 2
 	s.nesting = 0
@@ -101,26 +107,40 @@ func (s *state) run(ctx context.Context, h Host, script *script, keys, args [][]
 		defer s.l.RemoveContext()
 	}
 	start := out.Len()
-	s.l.Push(s.enter)
-	err := s.l.PCall(0, 1, nil)
-	if err == nil {
-		err = s.writeReply(s.l.Get(-1), out)
-	}
+	err := s.protected(out)
 	if err != nil {
 		out.Truncate(start)
 		s.writeFailure(err, script.sha, out)
-		usable = false
-	} else {
-		usable = true
 	}
-	s.l.SetTop(0)
+	usable = err == nil || !broken(err)
+	if usable {
+		s.l.SetTop(0)
+	}
 	s.l.G.CurrentThread = s.l
 	s.status.used = 0
 	s.host, s.main, s.ctx = nil, nil, nil
 	if cap(s.arena) > 64<<10 {
 		s.arena = nil
 	}
-	return usable || !broken(err)
+	return usable
+}
+
+// protected runs the script and writes its result.
+func (s *state) protected(out *resp.Writer) (err error) {
+	defer func() {
+		// Errors of scripts end in PCall. But PCall itself panics when the
+		// registry overflows at certain instructions (it looks for the line
+		// of a frame that has not started). The interpreter is lost then,
+		// the process must not be.
+		if fault := recover(); fault != nil {
+			err = &glua.ApiError{Type: glua.ApiErrorPanic, Object: glua.LString("stack overflow")}
+		}
+	}()
+	s.l.Push(s.enter)
+	if err := s.l.PCall(0, 1, nil); err != nil {
+		return err
+	}
+	return s.writeReply(s.l.Get(-1), out)
 }
 
 // broken says whether an error may have left the interpreter in a bad or a
@@ -137,7 +157,7 @@ func broken(err error) bool {
 // writeFailure writes the error that ended a script, as Redis 7.0 words it.
 func (s *state) writeFailure(err error, sha string, out *resp.Writer) {
 	if s.ctx.Err() != nil {
-		out.Error("ERR Error running script (call to " + sha + "): Script killed by user with SCRIPT KILL.")
+		s.writeError("ERR Script killed by user with SCRIPT KILL.", sha, out)
 		return
 	}
 	var api *glua.ApiError
@@ -145,7 +165,6 @@ func (s *state) writeFailure(err error, sha string, out *resp.Writer) {
 		out.Error("ERR " + err.Error())
 		return
 	}
-	line := s.errorLine
 	var message string
 	if table, ok := api.Object.(*glua.LTable); ok {
 		message, _ = toText(table.RawGetString("err"))
@@ -156,7 +175,11 @@ func (s *state) writeFailure(err error, sha string, out *resp.Writer) {
 		message = "ERR " + s.plainMessage(api)
 	}
 	message = strings.TrimRight(message, "\r\n")
-	out.Error(message + " script: " + sha + ", on @user_script:" + strconv.Itoa(line) + ".")
+	s.writeError(message, sha, out)
+}
+
+func (s *state) writeError(message, sha string, out *resp.Writer) {
+	out.Error(message + " script: " + sha + ", on @user_script:" + strconv.Itoa(s.errorLine) + ".")
 }
 
 func (s *state) plainMessage(api *glua.ApiError) string {
@@ -172,7 +195,11 @@ func (s *state) plainMessage(api *glua.ApiError) string {
 func (s *state) setList(list **glua.LTable, name string, items [][]byte) {
 	t := *list
 	if t != nil && t.Metatable == glua.LNil {
-		if extra, _ := t.Next(glua.LNumber(t.MaxN())); extra != glua.LNil {
+		var last glua.LValue = glua.LNil
+		if n := t.MaxN(); n > 0 {
+			last = glua.LNumber(n)
+		}
+		if extra, _ := t.Next(last); extra != glua.LNil {
 			t = nil
 		}
 	} else {

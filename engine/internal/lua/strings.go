@@ -32,7 +32,7 @@ func stringByte(l *glua.LState) int {
 		return 0
 	}
 	if to-from+1+l.GetTop() > maxResults {
-		l.RaiseError("string slice too long")
+		raise(l, "string slice too long")
 	}
 	for i := from; i <= to; i++ {
 		l.Push(glua.LNumber(text[i-1]))
@@ -55,7 +55,7 @@ func stringChar(l *glua.LState) int {
 
 func stringDump(l *glua.LState) int {
 	checkFunction(l, 1, "dump")
-	l.RaiseError("unable to dump given function")
+	raise(l, "unable to dump given function")
 	return 0
 }
 
@@ -92,7 +92,7 @@ func stringRep(l *glua.LState) int {
 		return 1
 	}
 	if n > maxTextBytes/len(text) {
-		l.RaiseError("not enough memory")
+		raise(l, "not enough memory")
 	}
 	l.Push(glua.LString(strings.Repeat(text, n)))
 	return 1
@@ -216,7 +216,7 @@ func (s *state) gsub(l *glua.LState) int {
 			i = len(text) + 1
 		}
 		if out.Len() > maxTextBytes {
-			l.RaiseError("not enough memory")
+			raise(l, "not enough memory")
 		}
 		if i > len(text) || anchored {
 			break
@@ -253,7 +253,7 @@ func (s *state) substitute(m *matcher, out *bytes.Buffer, replacement glua.LValu
 		return
 	}
 	if glua.LVAsBool(v) {
-		l.RaiseError("invalid replacement value (a %s)", v.Type().String())
+		raise(l, "invalid replacement value (a %s)", v.Type().String())
 	}
 	out.WriteString(m.text[i:end])
 }

@@ -14,6 +14,7 @@ const maxStructInt = 32
 
 type structFormat struct {
 	l         *glua.LState
+	function  string
 	rest      string
 	bigEndian bool
 	alignment int
@@ -33,7 +34,7 @@ func (f *structFormat) number(otherwise int) int {
 	n := 0
 	for f.rest != "" && isDigit(f.rest[0]) {
 		if n > (math.MaxInt32-int(f.rest[0]-'0'))/10 {
-			f.l.RaiseError("integral size overflow")
+			raise(f.l, "integral size overflow")
 		}
 		n = n*10 + int(f.rest[0]-'0')
 		f.rest = f.rest[1:]
@@ -59,7 +60,7 @@ func (f *structFormat) next() (option byte, size int) {
 	case 'i', 'I':
 		size = f.number(4)
 		if size > maxStructInt {
-			f.l.RaiseError("integral size %d is larger than limit of %d", size, maxStructInt)
+			raise(f.l, "integral size %d is larger than limit of %d", size, maxStructInt)
 		}
 	}
 	return option, size
@@ -88,11 +89,11 @@ func (f *structFormat) control(option byte) {
 	case '!':
 		align := f.number(8)
 		if align == 0 || align&(align-1) != 0 {
-			f.l.RaiseError("alignment is not a power of 2")
+			raise(f.l, "alignment %d is not a power of 2", align)
 		}
 		f.alignment = align
 	default:
-		f.l.RaiseError("invalid format option '%s'", string(rune(option)))
+		argError(f.l, 1, f.function, "invalid format option '"+string(rune(option))+"'")
 	}
 }
 
@@ -110,7 +111,8 @@ func (f *structFormat) bytes(v uint64, size int) []byte {
 }
 
 func structPack(l *glua.LState) int {
-	f := structFormat{l: l, rest: checkString(l, 1, "pack"), alignment: 1}
+	f := structFormat{l: l, function: "pack", rest: checkString(l, 1, "pack"), alignment: 1}
+	l.Push(glua.LNil) // a missing argument is nil in messages, as in the original
 	var out []byte
 	arg := 2
 	for f.rest != "" {
@@ -135,7 +137,7 @@ func structPack(l *glua.LState) int {
 		}
 		arg++
 		if len(out) > maxTextBytes {
-			l.RaiseError("not enough memory")
+			raise(l, "not enough memory")
 		}
 	}
 	l.Push(glua.LString(out))
@@ -151,7 +153,7 @@ func structText(l *glua.LState, out []byte, option byte, size, arg int) []byte {
 		size = len(text)
 	}
 	if len(text) < size {
-		argError(l, arg, "pack", "string too short")
+		argError(l, arg+1, "pack", "string too short")
 	}
 	return append(out, text[:size]...)
 }
@@ -165,7 +167,7 @@ func structBits(n glua.LNumber) uint64 {
 }
 
 func structUnpack(l *glua.LState) int {
-	f := structFormat{l: l, rest: checkString(l, 1, "unpack"), alignment: 1}
+	f := structFormat{l: l, function: "unpack", rest: checkString(l, 1, "unpack"), alignment: 1}
 	data := checkString(l, 2, "unpack")
 	at := optInt(l, 3, "unpack", 1) - 1
 	if at < 0 {
@@ -190,7 +192,7 @@ func structUnpack(l *glua.LState) int {
 		case 's':
 			end := strings.IndexByte(data[at:], 0)
 			if end < 0 {
-				l.RaiseError("unfinished string in data")
+				raise(l, "unfinished string in data")
 			}
 			values = append(values, glua.LString(data[at:at+end]))
 			size = end + 1
@@ -202,7 +204,7 @@ func structUnpack(l *glua.LState) int {
 		}
 		at += size
 		if len(values) >= maxResults-4 {
-			l.RaiseError("too many results to unpack")
+			raise(l, "too many results to unpack")
 		}
 	}
 	for _, v := range values {
@@ -215,11 +217,11 @@ func structUnpack(l *glua.LState) int {
 // counted takes the size of "c0" from the value unpacked before it.
 func (f *structFormat) counted(values []glua.LValue, room int) (int, []glua.LValue) {
 	if len(values) == 0 {
-		f.l.RaiseError("format 'c0' needs a previous size")
+		raise(f.l, "format 'c0' needs a previous size")
 	}
 	n, ok := values[len(values)-1].(glua.LNumber)
 	if !ok {
-		f.l.RaiseError("format 'c0' needs a previous size")
+		raise(f.l, "format 'c0' needs a previous size")
 	}
 	if n < 0 || n > glua.LNumber(room) {
 		argError(f.l, 2, "unpack", "data string too short")
@@ -249,17 +251,17 @@ func (f *structFormat) read(data string, option byte) glua.LValue {
 }
 
 func structSize(l *glua.LState) int {
-	f := structFormat{l: l, rest: checkString(l, 1, "size"), alignment: 1}
+	f := structFormat{l: l, function: "size", rest: checkString(l, 1, "size"), alignment: 1}
 	at := 0
 	for f.rest != "" {
 		option, size := f.next()
 		at += f.padding(option, size, at)
 		switch option {
 		case 's':
-			argError(l, 1, "size", "variable-size format in 'size'")
+			argError(l, 1, "size", "option 's' has no fixed size")
 		case 'c':
 			if size == 0 {
-				argError(l, 1, "size", "variable-length format in 'size'")
+				argError(l, 1, "size", "option 'c0' has no fixed size")
 			}
 		}
 		if size == 0 && strings.IndexByte("csiI", option) < 0 {

@@ -31,7 +31,7 @@ func (s *state) tableConcat(l *glua.LState) int {
 		case glua.LNumber:
 			out = appendNumber(out, float64(v))
 		default:
-			l.RaiseError("invalid value (%s) at index %d in table for 'concat'", v.Type().String(), i)
+			raise(l, "invalid value (%s) at index %d in table for 'concat'", v.Type().String(), i)
 		}
 		if i < to {
 			out = s.grow(l, out, separator)
@@ -82,7 +82,7 @@ func (s *state) tableGetn(l *glua.LState) int {
 
 func tableSetn(l *glua.LState) int {
 	checkTable(l, 1, "setn")
-	l.RaiseError("'setn' is obsolete")
+	raise(l, "'setn' is obsolete")
 	return 0
 }
 
@@ -102,7 +102,7 @@ func (s *state) tableMaxn(l *glua.LState) int {
 func (s *state) writable(l *glua.LState, function string) *glua.LTable {
 	t := checkTable(l, 1, function)
 	if s.isFrozen(t) {
-		l.RaiseError(readonlyMessage)
+		raisePlain(l, readonlyMessage)
 	}
 	return t
 }
@@ -124,7 +124,7 @@ func (s *state) tableInsert(l *glua.LState) int {
 		}
 		t.RawSet(glua.LNumber(at), l.Get(3))
 	default:
-		l.RaiseError("wrong number of arguments to 'insert'")
+		raise(l, "wrong number of arguments to 'insert'")
 	}
 	return 0
 }

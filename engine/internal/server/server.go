@@ -75,6 +75,7 @@ func New(options Options) *Server {
 		RunID:    hex.EncodeToString(random[:20]),
 		Port:     options.Port,
 		UnixPath: options.UnixPath,
+		MaxClients: options.MaxClients,
 		Process:  processInfo,
 		Log:      options.Log,
 	}, nowUs())

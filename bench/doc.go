@@ -1,0 +1,22 @@
+// Command bench measures Signalbox beside what it is compared with, in one run on one machine, and says which aims are
+// met: `go -C bench run .`, or `make bench`.
+//
+// Absolute figures say little: a round trip on one machine costs three times as much when client and server sit on
+// different cores as when they share one, and the scheduler picks. So everything is a ratio between neighbours in time,
+// processes are pinned to cores (the server to the first, clients to the others), cases take turns for several rounds,
+// and the median is shown with the range.
+//
+//	main.go         flags, the order of things
+//	process.go      child processes: pinned, their CPU time, ended by process id
+//	server.go       the servers: redis-server and the engine, each a process; their command counts
+//	lockers.go      the locks that are compared, behind one face
+//	uncontended.go  one client: acquire and release beside two bare scripts
+//	contended.go    ten processes take turns on one lock
+//	waiting.go      what nine waiters send while a tenth holds
+//	load.go         redis-benchmark on Redis and on the engine
+//	cycles.go       the load redis-benchmark cannot make: pairs of acquire and release on 50 connections
+//	report.go       tables, aims, JSON
+//
+// The program starts itself again for each role that must be a process of its own; see roles in main.go. A new
+// measurement is one file with a function that returns a section, and one line in measure.
+package main

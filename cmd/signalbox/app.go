@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-io/signalbox"
+)
+
+// Exit statuses. Those of a command under `run` are passed on as they are.
+const (
+	exitFailure     = 1
+	exitUsage       = 64 // EX_USAGE: the command line makes no sense
+	exitUnavailable = 69 // EX_UNAVAILABLE: no server, or one that does not serve us
+	exitBusy        = 75 // EX_TEMPFAIL: refused, or not granted in time
+	exitLost        = 76 // the lease was lost, and the command ended for it
+	exitCannotRun   = 126
+	exitNotFound    = 127
+	exitSignal      = 128 // plus the signal's number
+)
+
+// exitError is an error with the status that the program ends with. Without a
+// text nothing more is said: it has been said already.
+type exitError struct {
+	status int
+	err    error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// app is what all subcommands share.
+type app struct {
+	url    string
+	json   bool
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// Main runs the program and returns its exit status.
+func Main(ctx context.Context, args []string) int {
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(a.stderr, "signalbox:", text)
+	}
+	return status(err)
+}
+
+// status is the exit status of an error.
+func status(err error) int {
+	var exit *exitError
+	switch {
+	case errors.As(err, &exit):
+		return exit.status
+	case errors.Is(err, signalbox.ErrInvalid), errors.Is(err, signalbox.ErrTooHeavy):
+		return exitUsage
+	case errors.Is(err, signalbox.ErrUnavailable), errors.Is(err, signalbox.ErrUnsupportedServer):
+		return exitUnavailable
+	}
+	return exitFailure
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "signalbox",
+		Short: "Locks and fair semaphores across processes and machines",
+		Long: `Locks and fair semaphores across processes and machines: at most N at a time,
+in the order of arrival, on your Redis or Valkey or with nothing installed.
+
+Without --url the commands on one machine meet in a private local engine, which
+starts on demand and ends itself when nobody needs it.`,
+		Example: `  signalbox run --limit 2 downloads -- wget https://example.org/big
+  signalbox run --no-wait nightly-report -- ./report.sh
+  signalbox ls`,
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("%w; see %s --help", err, cmd.CommandPath())
+	})
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.url, "url", "", "server that keeps the permits (default $SIGNALBOX_URL, else the private local engine):\n"+
+		"redis://, rediss:// (TLS), unix://, redis+sentinel://, redis+cluster://")
+	flags.BoolVar(&a.json, "json", false, "print JSON for programs")
+	root.AddCommand(a.runCommand(), a.lsCommand(), a.inspectCommand(), a.resizeCommand(), a.releaseCommand(), a.serveCommand(), a.versionCommand())
+	return root
+}
+
+// server is the URL that was asked for, "" for the private local engine.
+func (a *app) server() string {
+	if a.url != "" {
+		return a.url
+	}
+	return os.Getenv("SIGNALBOX_URL")
+}
+
+// open connects to the server that was asked for. The private local engine is
+// started if it does not run, unless start is false, when errNotRunning is
+// returned.
+func (a *app) open(ctx context.Context, start bool) (*signalbox.Box, error) {
+	if url := a.server(); url != "" {
+		box, err := signalbox.Open(ctx, url)
+		return box, unavailable(err)
+	}
+	private, err := findPrivate()
+	if err != nil {
+		return nil, err
+	}
+	for again := true; ; again = false {
+		if start {
+			err = private.start(ctx)
+		} else {
+			err = private.ping(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		box, err := signalbox.Open(ctx, private.url())
+		// An idle engine may have ended itself between the two.
+		if err == nil || !again || ctx.Err() != nil {
+			return box, unavailable(err)
+		}
+	}
+}
+
+// unavailable gives an error of opening its exit status.
+func unavailable(err error) error {
+	if err == nil || errors.Is(err, signalbox.ErrInvalid) {
+		return err
+	}
+	return &exitError{exitUnavailable, err}
+}
+
+// with opens a box, calls do, and closes it.
+func (a *app) with(ctx context.Context, do func(box *signalbox.Box) error) error {
+	box, err := a.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(box), box.Close())
+}
+
+// look is with for what only looks: a private local engine that does not run
+// has nothing to show, and is not started. Then do gets nil.
+func (a *app) look(ctx context.Context, do func(box *signalbox.Box) error) error {
+	box, err := a.open(ctx, false)
+	if errors.Is(err, errNotRunning) {
+		return do(nil)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(box), box.Close())
+}
+
+// exactly is a check of the number of arguments that says what is missing.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		return usage("%s takes %s, got %d arguments; see %s --help",
+			cmd.CommandPath(), strings.Join(names, " and "), len(args), cmd.CommandPath())
+	}
+}

@@ -1,0 +1,56 @@
+//go:build !unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+)
+
+// A child is the command under a permit. Without process groups only the command itself can be ended.
+type child struct {
+	states  chan state
+	process *os.Process
+}
+
+// state is what became of the child.
+type state struct {
+	stopped bool // never, here
+	status  int
+}
+
+// passedOn are the signals that are heard. The console sends them to the command as well.
+var passedOn = []os.Signal{os.Interrupt}
+
+func ends(os.Signal) bool  { return true }
+func stops(os.Signal) bool { return false }
+
+func startChild(path string, argv, environment []string) (*child, error) {
+	cmd := &exec.Cmd{Path: path, Args: argv, Env: environment, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c := &child{make(chan state, 1), cmd.Process}
+	go func() {
+		err := cmd.Wait()
+		var failed *exec.ExitError
+		switch {
+		case err == nil:
+			c.states <- state{}
+		case errors.As(err, &failed):
+			c.states <- state{status: failed.ExitCode()}
+		default:
+			c.states <- state{status: exitFailure}
+		}
+	}()
+	return c, nil
+}
+
+func (c *child) close()           {}
+func (c *child) signal(os.Signal) {}
+func (c *child) kill()            { _ = c.process.Kill() } // that it has ended is no error
+func (c *child) terminate()       { c.kill() }
+func (c *child) resume()          {}
+func (c *child) stop(state) bool  { return false }
+func (c *child) groupLives() bool { return false }

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-io/signalbox"
+)
+
+// stateJSON is the output of `inspect --json`. Times are the server's.
+type stateJSON struct {
+	Resource string        `json:"resource"`
+	Now      time.Time     `json:"now"`
+	Limit    int           `json:"limit"`
+	Operator bool          `json:"limit_by_operator"`
+	Held     int           `json:"held"`
+	Leases   int           `json:"leases"`
+	Waiting  int           `json:"waiting"`
+	Token    int64         `json:"last_token"`
+	Holders  []holderJSON  `json:"holders"`
+	Queue    []waitingJSON `json:"queue"`
+}
+
+type holderJSON struct {
+	ID      string    `json:"id"`
+	Owner   string    `json:"owner"`
+	Weight  int       `json:"weight"`
+	Token   int64     `json:"token"`
+	Since   time.Time `json:"since"`
+	Expires time.Time `json:"expires"`
+}
+
+type waitingJSON struct {
+	ID     string    `json:"id"`
+	Owner  string    `json:"owner"`
+	Weight int       `json:"weight"`
+	Since  time.Time `json:"since"`
+}
+
+func (a *app) inspectCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "inspect NAME", Short: "Show who holds a resource and who waits for it", Args: exactly("NAME"),
+		Long: `Show who holds a resource and who waits for it, in the order of the queue.
+
+JSON: {resource, now, limit, limit_by_operator, held, leases, waiting, last_token,
+holders: [{id, owner, weight, token, since, expires}], queue: [{id, owner, weight, since}]};
+the first 1,000 of each are listed.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.look(cmd.Context(), func(box *signalbox.Box) error {
+				state := signalbox.State{Resource: args[0], Now: time.Now().UTC()}
+				if box != nil {
+					var err error
+					if state, err = box.Inspect(cmd.Context(), args[0]); err != nil {
+						return err
+					}
+				}
+				if a.json {
+					return a.printJSON(newStateJSON(state))
+				}
+				return a.printState(state)
+			})
+		},
+	}
+}
+
+func newStateJSON(s signalbox.State) stateJSON {
+	out := stateJSON{
+		Resource: s.Resource, Now: s.Now, Limit: s.Limit, Operator: s.Operator > 0, Held: s.Held,
+		Leases: s.Leases, Waiting: s.Waiters, Token: s.Token, Holders: []holderJSON{}, Queue: []waitingJSON{},
+	}
+	for _, h := range s.Holders {
+		out.Holders = append(out.Holders, holderJSON{h.ID, h.Owner, h.Weight, h.Token, h.Since, h.Expires})
+	}
+	for _, w := range s.Queue {
+		out.Queue = append(out.Queue, waitingJSON{w.ID, w.Owner, w.Weight, w.Since})
+	}
+	return out
+}
+
+func (a *app) printState(s signalbox.State) error {
+	name := printable(s.Resource)
+	if s.Leases+s.Waiters+s.Operator == 0 {
+		_, err := fmt.Fprintf(a.stdout, "%s is free: nobody holds it and nobody waits.\n", name)
+		return err
+	}
+	limit := strconv.Itoa(s.Limit)
+	if s.Operator > 0 {
+		limit += " (set by an operator)"
+	}
+	if _, err := fmt.Fprintf(a.stdout, "%s: %d held of %s, %d waiting\n", bold(a.stdout, name), s.Held, limit, s.Waiters); err != nil {
+		return err
+	}
+	if err := a.printHolders(s); err != nil {
+		return err
+	}
+	return a.printQueue(s)
+}
+
+func (a *app) printHolders(s signalbox.State) error {
+	if len(s.Holders) == 0 {
+		return nil
+	}
+	t := newTable("HOLDER", "ID", ">WEIGHT", ">FOR", ">EXPIRES IN", ">TOKEN")
+	for _, h := range s.Holders {
+		t.add(printable(h.Owner), h.ID, strconv.Itoa(h.Weight), span(s.Now.Sub(h.Since)), span(h.Expires.Sub(s.Now)), strconv.FormatInt(h.Token, 10))
+	}
+	fmt.Fprintln(a.stdout)
+	if err := t.print(a.stdout); err != nil {
+		return err
+	}
+	return a.printRest(s.Leases-len(s.Holders), "holder")
+}
+
+func (a *app) printQueue(s signalbox.State) error {
+	if len(s.Queue) == 0 {
+		return nil
+	}
+	t := newTable(">PLACE", "WAITER", "ID", ">WEIGHT", ">FOR")
+	for i, w := range s.Queue {
+		t.add(ordinal(i+1), printable(w.Owner), w.ID, strconv.Itoa(w.Weight), span(s.Now.Sub(w.Since)))
+	}
+	fmt.Fprintln(a.stdout)
+	if err := t.print(a.stdout); err != nil {
+		return err
+	}
+	return a.printRest(s.Waiters-len(s.Queue), "waiter")
+}
+
+func (a *app) printRest(n int, what string) error {
+	if n <= 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.stdout, "… and %s more\n", count(n, what))
+	return err
+}

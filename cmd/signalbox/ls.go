@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-io/signalbox"
+)
+
+// resourceJSON is one resource in the output of `ls --json`.
+type resourceJSON struct {
+	Resource string `json:"resource"`
+	Limit    int    `json:"limit"`
+	Operator bool   `json:"limit_by_operator"`
+	Held     int    `json:"held"`
+	Leases   int    `json:"leases"`
+	Waiting  int    `json:"waiting"`
+}
+
+func (a *app) lsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "ls", Short: "List what is held, waited for, or limited by an operator", Args: exactly(),
+		Long: `List the resources that are held, waited for, or limited by an operator.
+
+JSON: a list of {resource, limit, limit_by_operator, held, leases, waiting};
+held counts permits, leases the holders.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.look(cmd.Context(), func(box *signalbox.Box) error {
+				if box == nil {
+					return a.printList(nil)
+				}
+				states, err := box.List(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return a.printList(states)
+			})
+		},
+	}
+}
+
+func (a *app) printList(states []signalbox.State) error {
+	list := make([]resourceJSON, 0, len(states))
+	for _, s := range states {
+		list = append(list, resourceJSON{s.Resource, s.Limit, s.Operator > 0, s.Held, s.Leases, s.Waiters})
+	}
+	if a.json {
+		return a.printJSON(list)
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(a.stdout, "Nothing is held and nobody waits. To hold a permit while a command runs: signalbox run NAME -- COMMAND")
+		return err
+	}
+	t := newTable("RESOURCE", ">HELD", ">LIMIT", ">LEASES", ">WAITING")
+	for _, r := range list {
+		limit := strconv.Itoa(r.Limit)
+		if r.Operator {
+			limit += "*"
+		}
+		t.add(printable(r.Resource), strconv.Itoa(r.Held), limit, strconv.Itoa(r.Leases), strconv.Itoa(r.Waiting))
+	}
+	if err := t.print(a.stdout); err != nil {
+		return err
+	}
+	for _, r := range list {
+		if r.Operator {
+			_, err := fmt.Fprintln(a.stdout, "\n* set by an operator; cleared with signalbox resize NAME --clear")
+			return err
+		}
+	}
+	return nil
+}

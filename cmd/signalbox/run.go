@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-io/signalbox"
+)
+
+const runHelp = `Run a command while holding permits of a resource: W of N, one of one if nothing
+else is said. It waits for its turn, in the order of arrival, unless --no-wait is
+given; --wait bounds the waiting.
+
+The command gets the environment, the standard streams, and
+  SIGNALBOX_RESOURCE  the resource
+  SIGNALBOX_TOKEN     the fencing token, larger than that of every grant before;
+                      stores that check it refuse a holder that was overtaken
+  SIGNALBOX_URL       the server, if one was given
+
+The command runs in a process group of its own. Signals sent to signalbox are
+passed on to that group. The permits are released when the command ends; what it
+left running in the background is not waited for.
+
+The lease lives for --ttl and is renewed all the time. When it cannot be renewed,
+the group gets SIGTERM at --kill-after before the lease ends, and SIGKILL at its
+end, before somebody else can be granted the permits. When an operator ends the
+lease, the group gets SIGTERM at once and SIGKILL after --kill-after. Right after a
+wait the lease is short until its first renewal, and so is the time after SIGTERM.
+
+If signalbox itself is killed, Linux kills the command with it; elsewhere the
+command runs on. Processes that the command has started are reached through the
+group only as long as signalbox lives. Against that, and against a signalbox that
+is stopped, the token helps.
+
+Exit status: the command's, or 128 plus the number of the signal that ended it, or
+  64   the command line makes no sense
+  69   the server cannot be reached
+  75   no permit: refused, not granted in time, or sent away by an operator
+  76   the lease was lost, and the command was ended
+  126  the command cannot be run
+  127  the command was not found`
+
+// runFlags are the flags of `run`.
+type runFlags struct {
+	limit, weight        int
+	ttl, wait, killAfter time.Duration
+	noWait               bool
+	label                string
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use: "run [flags] NAME -- COMMAND [ARGUMENT…]", Short: "Run a command while holding a permit", Long: runHelp,
+		Example: `  signalbox run --limit 2 downloads -- wget https://example.org/big
+  signalbox run --no-wait nightly-report -- ./report.sh
+  signalbox run --wait 10m --ttl 1m --label deploy production -- make deploy`,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, argv, err := runArguments(cmd, args)
+			if err == nil {
+				err = f.check(cmd)
+			}
+			if err != nil {
+				return err
+			}
+			return a.run(cmd.Context(), f, name, argv)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(true)
+	flags.IntVarP(&f.limit, "limit", "n", 1, "how many permits the resource has")
+	flags.IntVar(&f.weight, "weight", 1, "how many permits to hold")
+	flags.DurationVar(&f.ttl, "ttl", signalbox.DefaultTTL, "for how long the permits stay taken when signalbox falls silent")
+	flags.DurationVar(&f.wait, "wait", 0, "wait so long at most (default: as long as it takes)")
+	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait at all")
+	flags.StringVar(&f.label, "label", "", "shown to others beside host and process id (default: the command's name)")
+	flags.DurationVar(&f.killAfter, "kill-after", 0, "time between SIGTERM and SIGKILL when the lease is lost (default: ttl/4, at most 5s)")
+	return cmd
+}
+
+// runArguments takes the arguments apart: a name, and a command behind --.
+func runArguments(cmd *cobra.Command, args []string) (name string, argv []string, err error) {
+	dash := cmd.ArgsLenAtDash()
+	switch {
+	case len(args) == 0:
+		return "", nil, usage("which resource, and which command? signalbox run NAME -- COMMAND")
+	case dash < 0 && len(args) == 1:
+		return "", nil, usage("%s: which command shall run? signalbox run %s -- COMMAND", printable(args[0]), printable(args[0]))
+	case dash < 0:
+		return "", nil, usage("put -- before the command: signalbox run %s -- %s", printable(args[0]), printable(strings.Join(args[1:], " ")))
+	case dash == 0:
+		return "", nil, usage("the name of the resource is missing before --: signalbox run NAME -- COMMAND")
+	case dash > 1:
+		return "", nil, usage("one name before --, not %d: signalbox run NAME -- COMMAND", dash)
+	case len(args) == 1:
+		return "", nil, usage("%s: the command is missing behind --", printable(args[0]))
+	}
+	return args[0], args[1:], nil
+}
+
+func (f *runFlags) check(cmd *cobra.Command) error {
+	switch {
+	case f.noWait && cmd.Flags().Changed("wait"):
+		return usage("--wait and --no-wait exclude each other")
+	case cmd.Flags().Changed("wait") && f.wait <= 0:
+		return usage("--wait must be longer than 0, not %v; --no-wait does not wait at all", f.wait)
+	case f.limit < 1:
+		return usage("--limit must be at least 1, not %d", f.limit)
+	case f.weight < 1:
+		return usage("--weight must be at least 1, not %d", f.weight)
+	case f.weight > f.limit:
+		return usage("--weight %d is more than --limit %d, and could never be granted", f.weight, f.limit)
+	case f.ttl < signalbox.MinTTL || f.ttl > signalbox.MaxTTL:
+		return usage("--ttl must be %v to %v, not %v", signalbox.MinTTL, span(signalbox.MaxTTL), f.ttl)
+	}
+	if !cmd.Flags().Changed("kill-after") {
+		f.killAfter = min(f.ttl/4, 5*time.Second)
+	}
+	// Renewals come every third of the ttl: with more than half of it as grace, a slow one would look like a loss.
+	if f.killAfter < 0 || f.killAfter > f.ttl/2 {
+		return usage("--kill-after must be 0 to half the --ttl of %v, not %v", f.ttl, f.killAfter)
+	}
+	return nil
+}
+
+// run acquires, runs the command, and releases.
+func (a *app) run(ctx context.Context, f runFlags, name string, argv []string) error {
+	path, err := findCommand(argv[0])
+	if err != nil {
+		return err // before the queue, not behind it
+	}
+	if f.label == "" {
+		f.label = filepath.Base(argv[0])
+	}
+	signals := make(chan os.Signal, 16)
+	notify(signals)
+	defer signal.Stop(signals)
+
+	box, lease, err := a.obtain(ctx, f, name, signals)
+	if err != nil {
+		return err
+	}
+	err = a.underLease(lease, f, path, argv, signals)
+	released := lease.Release(ctx)
+	closed := box.Close()
+	if lost(released) {
+		// The command has ended before it was known, or has been ended for it: then err says so.
+		released = nil
+	}
+	if trouble := errors.Join(released, closed); trouble != nil {
+		fmt.Fprintln(a.stderr, "signalbox:", trouble)
+	}
+	return err
+}
+
+func lost(err error) bool {
+	return errors.Is(err, signalbox.ErrLeaseLost) || errors.Is(err, signalbox.ErrForced)
+}
+
+// notify has the signals that are passed on sent to a channel, except those that the parent wants ignored (nohup, a
+// shell's background job): the command then ignores them too.
+func notify(signals chan<- os.Signal) {
+	for _, s := range passedOn {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+}
+
+func findCommand(command string) (string, error) {
+	path, err := exec.LookPath(command)
+	switch {
+	case err == nil:
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return "", &exitError{exitNotFound, fmt.Errorf("%s: command not found", printable(command))}
+	}
+	return "", cannotRun(command, err)
+}
+
+func cannotRun(command string, err error) error {
+	var inner *exec.Error
+	var path *os.PathError
+	switch {
+	case errors.As(err, &inner):
+		err = inner.Err
+	case errors.As(err, &path):
+		err = path.Err
+	}
+	return &exitError{exitCannotRun, fmt.Errorf("%s: cannot be run: %w", printable(command), err)}
+}
+
+// obtain connects and acquires. A signal meanwhile gives up the place in the queue.
+func (a *app) obtain(ctx context.Context, f runFlags, name string, signals <-chan os.Signal) (*signalbox.Box, *signalbox.Lease, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	obtained := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		for {
+			select {
+			case s := <-signals:
+				if !stops(s) && ends(s) {
+					cancel(interrupted(s))
+					return
+				}
+			case <-obtained:
+				return
+			}
+		}
+	}()
+	box, lease, err := a.acquire(ctx, f, name)
+	close(obtained)
+	<-watched
+	var given *exitError
+	if errors.As(context.Cause(ctx), &given) && err == nil {
+		// The grant and the signal have met.
+		err = errors.Join(lease.Release(ctx), box.Close())
+	}
+	cancel(nil)
+	if given != nil {
+		return nil, nil, given
+	}
+	return box, lease, err
+}
+
+// interrupted is how the program ends on a signal: nothing needs to be said.
+func interrupted(s os.Signal) error {
+	number, _ := s.(syscall.Signal)
+	return &exitError{exitSignal + int(number), nil}
+}
+
+func (a *app) acquire(ctx context.Context, f runFlags, name string) (*signalbox.Box, *signalbox.Lease, error) {
+	box, err := a.open(ctx, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	semaphore := box.Semaphore(name, f.limit)
+	options := []signalbox.AcquireOption{signalbox.Weight(f.weight), signalbox.TTL(f.ttl), signalbox.Label(f.label)}
+	var lease *signalbox.Lease
+	if f.noWait {
+		lease, err = semaphore.TryAcquire(ctx, options...)
+	} else {
+		display := a.newWaitingDisplay(ctx, box, name)
+		options = append(options, signalbox.OnWait(display.changed))
+		bounded, done := ctx, context.CancelFunc(func() {})
+		if f.wait > 0 {
+			bounded, done = context.WithTimeout(ctx, f.wait)
+		}
+		lease, err = semaphore.Acquire(bounded, options...)
+		done()
+		display.close()
+	}
+	if err == nil {
+		return box, lease, nil
+	}
+	err = a.explain(ctx, box, f, name, err)
+	return nil, nil, errors.Join(err, box.Close())
+}
+
+// explain turns the refusals into what a person wants to know.
+func (a *app) explain(ctx context.Context, box *signalbox.Box, f runFlags, name string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case errors.Is(err, signalbox.ErrBusy):
+		return &exitError{exitBusy, fmt.Errorf("%s is busy: %s; leave out --no-wait to wait in the queue",
+			printable(name), heldBy(ctx, box, name))}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &exitError{exitBusy, fmt.Errorf("%s was not granted within %v: %s; give more time with --wait, or see signalbox inspect %s",
+			printable(name), f.wait, heldBy(ctx, box, name), printable(name))}
+	case errors.Is(err, signalbox.ErrForced):
+		return &exitError{exitBusy, fmt.Errorf("%s: an operator took this waiter out of the queue", printable(name))}
+	case errors.Is(err, signalbox.ErrTooHeavy):
+		return &exitError{exitUsage, fmt.Errorf("%s: --weight %d is more than the limit that an operator has set; see signalbox inspect %s",
+			printable(name), f.weight, printable(name))}
+	}
+	return err
+}
+
+// underLease runs the command to its end, or to that of the lease.
+func (a *app) underLease(lease *signalbox.Lease, f runFlags, path string, argv []string, signals <-chan os.Signal) error {
+	environment := append(os.Environ(),
+		"SIGNALBOX_RESOURCE="+lease.Resource(), fmt.Sprintf("SIGNALBOX_TOKEN=%d", lease.Token()))
+	if a.url != "" {
+		environment = append(environment, "SIGNALBOX_URL="+a.url)
+	}
+	c, err := startChild(path, argv, environment)
+	if err != nil {
+		return cannotRun(argv[0], err)
+	}
+	defer c.close()
+	g := newGuard(lease, c, f.killAfter)
+	defer g.close()
+	status := g.watch(signals)
+	if g.cause == nil {
+		if status == 0 {
+			return nil
+		}
+		return &exitError{status, nil}
+	}
+	reason := "could not be renewed in time"
+	if errors.Is(g.cause, signalbox.ErrForced) {
+		reason = "was ended by an operator"
+	}
+	return &exitError{exitLost, fmt.Errorf("%s: the lease %s, and the command was ended with it", printable(lease.Resource()), reason)}
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// isTerminal reports whether a stream is a person's screen or keyboard.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// coloured reports whether colours may be used on w.
+func coloured(w io.Writer) bool {
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+func bold(w io.Writer, text string) string {
+	if !coloured(w) {
+		return text
+	}
+	return "\x1b[1m" + text + "\x1b[0m"
+}
+
+func (a *app) printJSON(value any) error {
+	encoder := json.NewEncoder(a.stdout)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// table is rows of cells under a heading, aligned. Numbers stand to the right.
+type table struct {
+	heading []string
+	right   []bool
+	rows    [][]string
+}
+
+func newTable(heading ...string) *table {
+	t := &table{right: make([]bool, len(heading))}
+	for i, h := range heading {
+		t.right[i] = strings.HasPrefix(h, ">")
+		t.heading = append(t.heading, strings.TrimPrefix(h, ">"))
+	}
+	return t
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (t *table) print(w io.Writer) error {
+	widths := make([]int, len(t.heading))
+	for _, row := range append([][]string{t.heading}, t.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	if _, err := fmt.Fprintln(w, bold(w, t.line(t.heading, widths))); err != nil {
+		return err
+	}
+	for _, row := range t.rows {
+		if _, err := fmt.Fprintln(w, t.line(row, widths)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *table) line(cells []string, widths []int) string {
+	var line strings.Builder
+	for i, cell := range cells {
+		if i > 0 {
+			line.WriteString("  ")
+		}
+		padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+		if t.right[i] {
+			line.WriteString(padding + cell)
+		} else {
+			line.WriteString(cell + padding)
+		}
+	}
+	return strings.TrimRight(line.String(), " ")
+}
+
+// printable makes a name fit for a screen: what could move the cursor is
+// quoted.
+func printable(name string) string {
+	for _, r := range name {
+		if r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 || r == utf8.RuneError {
+			return fmt.Sprintf("%q", name)
+		}
+	}
+	return name
+}
+
+// span is a duration as people say it: 350ms, 12s, 4m05s, 3h20m, 5d.
+func span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
+}
+
+// ordinal is 1st, 2nd, 3rd, 4th.
+func ordinal(n int) string {
+	suffix := "th"
+	switch {
+	case n%100 >= 11 && n%100 <= 13:
+	case n%10 == 1:
+		suffix = "st"
+	case n%10 == 2:
+		suffix = "nd"
+	case n%10 == 3:
+		suffix = "rd"
+	}
+	return fmt.Sprintf("%d%s", n, suffix)
+}
+
+// count is "1 lease", "2 leases".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/signalbox-io/signalbox"
+)
+
+// A waitingDisplay tells on stderr what is waited for: who holds the permits, and the place in the queue. On a terminal
+// it is one line that is written over every second; elsewhere a line at the start, and another when the place has
+// changed, at most every ten seconds, so that logs stay short.
+
+const (
+	quietFor   = 10 * time.Second // between two lines in a log
+	lookEvery  = 10 * time.Second // the holders may change while the place does not
+	lookWithin = 2 * time.Second
+)
+
+type waitingDisplay struct {
+	app     *app
+	ctx     context.Context
+	box     *signalbox.Box
+	name    string
+	live    bool
+	places  chan int
+	stop    chan struct{}
+	running sync.WaitGroup
+	once    sync.Once
+
+	began  time.Time
+	state  signalbox.State // as it was at the last look
+	known  bool
+	looked time.Time
+}
+
+func (a *app) newWaitingDisplay(ctx context.Context, box *signalbox.Box, name string) *waitingDisplay {
+	return &waitingDisplay{
+		app: a, ctx: ctx, box: box, name: name, live: isTerminal(a.stderr) && os.Getenv("TERM") != "dumb",
+		places: make(chan int, 1), stop: make(chan struct{}), began: time.Now(),
+	}
+}
+
+// changed is told the place in the queue. It never waits: the goroutine that acquires calls it.
+func (d *waitingDisplay) changed(w signalbox.Waiting) {
+	select {
+	case <-d.places:
+	default:
+	}
+	d.places <- w.Ahead + 1
+	d.once.Do(func() { d.running.Go(d.run) })
+}
+
+// close ends the display and clears its line.
+func (d *waitingDisplay) close() {
+	close(d.stop)
+	d.running.Wait()
+}
+
+func (d *waitingDisplay) run() {
+	ctx, cancel := context.WithCancel(d.ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-d.stop:
+			cancel() // a look at the server must not keep the command waiting
+		case <-ctx.Done():
+		}
+	}()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	place, told := 0, 0
+	var spoken time.Time
+	for {
+		select {
+		case place = <-d.places:
+			d.look(ctx)
+		case <-tick.C:
+		case <-d.stop:
+			if d.live {
+				fmt.Fprint(d.app.stderr, "\r\x1b[K")
+			}
+			return
+		}
+		switch {
+		case ctx.Err() != nil:
+		case d.live:
+			if time.Since(d.looked) > lookEvery {
+				d.look(ctx)
+			}
+			fmt.Fprint(d.app.stderr, "\r"+d.fit(d.line(place)+", for "+span(time.Since(d.began)))+"\x1b[K")
+		case place != told && (told == 0 || time.Since(spoken) >= quietFor):
+			fmt.Fprintln(d.app.stderr, "signalbox:", d.line(place))
+			told, spoken = place, time.Now()
+		}
+	}
+}
+
+func (d *waitingDisplay) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	state, err := d.box.Inspect(ctx, d.name)
+	d.state, d.known, d.looked = state, err == nil, time.Now()
+}
+
+func (d *waitingDisplay) line(place int) string {
+	holders := "held by others"
+	if d.known {
+		holders = describe(d.state, d.state.Now.Add(time.Since(d.looked)))
+	}
+	return fmt.Sprintf("waiting for %s: %s in the queue, %s", printable(d.name), ordinal(place), holders)
+}
+
+// fit cuts a line to the width of the terminal: one that wraps could not be written over.
+func (d *waitingDisplay) fit(line string) string {
+	file, ok := d.app.stderr.(*os.File)
+	if !ok {
+		return line
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if runes := []rune(line); err == nil && width > 1 && len(runes) >= width {
+		return string(runes[:width-2]) + "…"
+	}
+	return line
+}
+
+// heldBy says who holds a resource.
+func heldBy(ctx context.Context, box *signalbox.Box, name string) string {
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	state, err := box.Inspect(ctx, name)
+	if err != nil {
+		return "held by others"
+	}
+	return describe(state, state.Now)
+}
+
+// describe is "2 of 2 held by web1:42 wget (12s) and web2:7 curl (3s), 4 waiting".
+func describe(state signalbox.State, now time.Time) string {
+	const most = 3
+	text := fmt.Sprintf("%d of %d held", state.Held, state.Limit)
+	var who []string
+	for i, h := range state.Holders {
+		if i == most {
+			who = append(who, fmt.Sprintf("%d more", state.Leases-most))
+			break
+		}
+		who = append(who, fmt.Sprintf("%s (%s)", printable(h.Owner), span(now.Sub(h.Since))))
+	}
+	switch n := len(who); {
+	case n == 1:
+		text += " by " + who[0]
+	case n > 1:
+		text += " by " + strings.Join(who[:n-1], ", ") + " and " + who[n-1]
+	}
+	if state.Waiters > 0 {
+		text += fmt.Sprintf(", %d waiting", state.Waiters)
+	}
+	return text
+}

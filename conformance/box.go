@@ -1,0 +1,411 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-io/signalbox"
+)
+
+var boxPromises = map[string]func(*bench){
+	"L1 L2 L3 under load":              underLoad,
+	"L5 crashed holder":                crashedHolder,
+	"L7 context ended before":          endedBefore,
+	"L7 cancel while waiting":          cancelWhileWaiting,
+	"L7 lost reply of a try":           lostReplyOfTry,
+	"L7 lost reply of an acquire":      lostReplyOfAcquire,
+	"L7 request later than the cancel": lateRequest,
+	"L7 cancels racing grants":         cancelsRacingGrants,
+	"lost reply of a release":          lostReplyOfRelease,
+	"renewal":                          renewal,
+	"renewal through passing failures": renewalRetries,
+	"force reaches the holder":         forceReachesHolder,
+	"force reaches the waiter":         forceReachesWaiter,
+	"close":                            closeEndsAll,
+	"waiting is silent":                waitingIsSilent,
+	"lost message":                     lostMessage,
+	"server gone":                      serverGone,
+	"try":                              tryIsBusy,
+	"heavy is told":                    heavyIsTold,
+	"place in the queue":               placeInQueue,
+	"do":                               doEndsWithLease,
+	"list":                             listNamesBusy,
+}
+
+const shortClaim = 300 * time.Millisecond
+
+func (b *bench) lease(lease *signalbox.Lease, err error) *signalbox.Lease {
+	b.Helper()
+	b.must(err)
+	return lease
+}
+
+func (b *bench) is(err, want error) {
+	b.Helper()
+	if !errors.Is(err, want) {
+		b.Fatalf("got error %v, want %v", err, want)
+	}
+}
+
+// start acquires in the background and returns when the acquisition stands in the queue.
+func (b *bench) start(ctx context.Context, box *signalbox.Box, options ...signalbox.AcquireOption) <-chan error {
+	b.Helper()
+	before := b.inspect().Waiters
+	done := make(chan error, 1)
+	go func() {
+		lease, err := box.Mutex(b.name).Acquire(ctx, options...)
+		if err == nil {
+			err = lease.Release(context.Background())
+		}
+		done <- err
+	}()
+	b.eventually("a waiter in the queue", func() bool { return b.inspect().Waiters > before })
+	return done
+}
+
+func (b *bench) nothingLeft() {
+	b.Helper()
+	b.eventually("neither lease nor waiter left", func() bool {
+		state := b.inspect()
+		return state.Leases == 0 && state.Waiters == 0 && state.Held == 0
+	})
+}
+
+func underLoad(b *bench) {
+	const limit, clients, turns = 5, 8, 60
+	var held atomic.Int64
+	var workers sync.WaitGroup
+	for range clients {
+		semaphore := b.box().Semaphore(b.name, limit)
+		workers.Go(func() {
+			for range turns {
+				weight := 1 + rand.IntN(3)
+				lease, err := semaphore.Acquire(b.ctx, signalbox.Weight(weight))
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				if sum := held.Add(int64(weight)); sum > limit {
+					b.Errorf("L1: %d of %d permits held", sum, limit)
+				}
+				held.Add(int64(-weight))
+				if err := lease.Release(b.ctx); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	b.nothingLeft()
+}
+
+func crashedHolder(b *bench) {
+	var broken faults
+	box, _ := b.hooked(&broken, signalbox.Claim(shortClaim))
+	holder := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(500*time.Millisecond)))
+	broken.loseRequests.Store(1 << 40) // from here on the holder is cut off
+	next := b.lease(b.box(signalbox.Claim(shortClaim)).Mutex(b.name).Acquire(b.ctx))
+	select {
+	case <-holder.Done():
+		b.is(holder.Err(), signalbox.ErrLeaseLost)
+	default:
+		b.Fatal("the permit was given away before its holder was told")
+	}
+	if next.Token() <= holder.Token() {
+		b.Fatalf("L2: token %d after %d", next.Token(), holder.Token())
+	}
+	b.is(holder.Release(b.ctx), signalbox.ErrLeaseLost)
+	broken.loseRequests.Store(0)
+}
+
+func endedBefore(b *bench) {
+	var count faults
+	box, _ := b.hooked(&count)
+	ctx, cancel := context.WithCancel(b.ctx)
+	cancel()
+	_, err := box.Mutex(b.name).Acquire(ctx)
+	b.is(err, context.Canceled)
+	equal(b, "commands sent", count.sent.Load(), 0)
+}
+
+func cancelWhileWaiting(b *bench) {
+	holder := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
+	ctx, cancel := context.WithCancel(b.ctx)
+	done := b.start(ctx, b.box())
+	cancel()
+	err := <-done
+	b.is(err, context.Canceled)
+	if !strings.Contains(err.Error(), fmt.Sprintf("%q", b.name)) {
+		b.Fatalf("the error does not name the resource: %v", err)
+	}
+	equal(b, "waiters", b.inspect().Waiters, 0)
+
+	ctx, cancel = context.WithTimeout(b.ctx, 20*time.Millisecond)
+	defer cancel()
+	_, err = b.box().Mutex(b.name).Acquire(ctx)
+	b.is(err, context.DeadlineExceeded)
+	b.must(holder.Release(b.ctx))
+	b.nothingLeft()
+}
+
+func lostReplyOfTry(b *bench) {
+	var broken faults
+	box, _ := b.hooked(&broken)
+	b.lease(box.Mutex(b.name + " first").TryAcquire(b.ctx))
+	broken.loseReplies.Store(1)
+	_, err := box.Mutex(b.name).TryAcquire(b.ctx)
+	b.is(err, signalbox.ErrUnavailable)
+	b.nothingLeft()
+}
+
+func lostReplyOfAcquire(b *bench) {
+	var broken faults
+	box, _ := b.hooked(&broken)
+	b.lease(box.Mutex(b.name + " first").Acquire(b.ctx))
+	broken.loseReplies.Store(1)
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx))
+	equal(b, "leases", b.inspect().Leases, 1)
+	equal(b, "token", lease.Token(), b.inspect().Token)
+	b.must(lease.Release(b.ctx))
+	b.nothingLeft()
+	// The first request might still be under way: it must find its id barred.
+	answer := b.ask(lease.ID(), 1, 1)
+	if answer.Token != 0 {
+		b.Fatal("a request that arrived after its release was granted")
+	}
+}
+
+func lateRequest(b *bench) {
+	var slow faults
+	box, _ := b.hooked(&slow)
+	b.lease(box.Mutex(b.name + " first").Acquire(b.ctx))
+	gate := make(chan struct{})
+	slow.delay.Store(&gate)
+	ctx, cancel := context.WithCancel(b.ctx)
+	done := make(chan error, 1)
+	before := slow.sent.Load()
+	go func() {
+		_, err := box.Mutex(b.name).Acquire(ctx)
+		done <- err
+	}()
+	b.eventually("the request under way", func() bool { return slow.sent.Load() > before })
+	slow.delay.Store(nil) // the cancel overtakes
+	cancel()
+	b.is(<-done, context.Canceled)
+	close(gate)
+	b.nothingLeft()
+}
+
+func cancelsRacingGrants(b *bench) {
+	var workers sync.WaitGroup
+	for range 6 {
+		mutex := b.box().Mutex(b.name)
+		workers.Go(func() {
+			for range 40 {
+				ctx, cancel := context.WithTimeout(b.ctx, rand.N(2*time.Millisecond))
+				lease, err := mutex.Acquire(ctx)
+				cancel()
+				if err == nil {
+					err = lease.Release(b.ctx)
+				} else if errors.Is(err, context.DeadlineExceeded) {
+					err = nil
+				}
+				if err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	b.nothingLeft()
+}
+
+func lostReplyOfRelease(b *bench) {
+	var broken faults
+	box, _ := b.hooked(&broken)
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx))
+	broken.loseReplies.Store(1)
+	b.must(lease.Release(b.ctx))
+	b.must(lease.Release(b.ctx))
+	b.is(lease.Err(), signalbox.ErrReleased)
+	b.nothingLeft()
+}
+
+func renewal(b *bench) {
+	lease := b.lease(b.box().Mutex(b.name).Acquire(b.ctx, signalbox.TTL(200*time.Millisecond)))
+	first := lease.Deadline()
+	b.eventually("a lease that outlives its ttl twice", func() bool {
+		return lease.Deadline().Sub(first) > 400*time.Millisecond
+	})
+	b.must(lease.Err())
+	b.must(lease.Release(b.ctx))
+}
+
+func renewalRetries(b *bench) {
+	var broken faults
+	box, _ := b.hooked(&broken)
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Second)))
+	first := lease.Deadline()
+	broken.loseRequests.Store(2)
+	b.eventually("a renewal after two failed", func() bool { return lease.Deadline().After(first) })
+	b.must(lease.Err())
+	b.must(lease.Release(b.ctx))
+}
+
+func forceReachesHolder(b *bench) {
+	box := b.box()
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(600*time.Millisecond)))
+	ok, err := b.box().Force(b.ctx, b.name, lease.ID())
+	b.must(err)
+	equal(b, "ended", ok, true)
+	<-lease.Done() // no inbox is open: the renewal is told
+	b.is(lease.Err(), signalbox.ErrForced)
+	b.is(lease.Release(b.ctx), signalbox.ErrForced)
+}
+
+func forceReachesWaiter(b *bench) {
+	holder := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
+	done := b.start(b.ctx, b.box())
+	ok, err := b.box().Force(b.ctx, b.name, b.inspect().Queue[0].ID)
+	b.must(err)
+	equal(b, "ended", ok, true)
+	b.is(<-done, signalbox.ErrForced)
+	b.must(holder.Release(b.ctx))
+	b.nothingLeft()
+}
+
+func closeEndsAll(b *bench) {
+	box := b.box()
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx))
+	done := b.start(b.ctx, box)
+	b.must(box.Close())
+	b.is(<-done, signalbox.ErrClosed)
+	b.is(lease.Err(), signalbox.ErrClosed)
+	b.must(lease.Release(b.ctx))
+	_, err := box.Mutex(b.name).TryAcquire(b.ctx)
+	b.is(err, signalbox.ErrClosed)
+	b.nothingLeft()
+}
+
+func waitingIsSilent(b *bench) {
+	var count faults
+	box, _ := b.hooked(&count, signalbox.Claim(time.Minute))
+	holder := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
+	done := b.start(b.ctx, box)
+	// One for the version, one to acquire, one once the inbox is open.
+	b.eventually("three commands", func() bool { return count.sent.Load() == 3 })
+	b.must(holder.Release(b.ctx))
+	b.must(<-done)
+	b.eventually("one to release", func() bool { return count.sent.Load() >= 4 })
+	if n := count.sent.Load(); n > 4 {
+		b.Fatalf("%d commands where 4 are enough", n)
+	}
+}
+
+func lostMessage(b *bench) {
+	holder := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
+	done := b.start(b.ctx, b.box(signalbox.Claim(shortClaim)))
+	b.must(b.client.Do(b.ctx, "CLIENT", "KILL", "TYPE", "pubsub").Err())
+	b.must(holder.Release(b.ctx))
+	b.must(<-done)
+}
+
+func serverGone(b *bench) {
+	var broken faults
+	holder := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
+	box, _ := b.hooked(&broken, signalbox.Claim(shortClaim))
+	done := b.start(b.ctx, box)
+	broken.loseRequests.Store(1 << 40)
+	b.is(<-done, signalbox.ErrUnavailable)
+	broken.loseRequests.Store(0)
+	b.must(holder.Release(b.ctx))
+	b.nothingLeft()
+}
+
+func tryIsBusy(b *bench) {
+	box := b.box()
+	b.lease(box.Semaphore(b.name, 3).TryAcquire(b.ctx, signalbox.Weight(2)))
+	_, err := box.Semaphore(b.name, 3).TryAcquire(b.ctx, signalbox.Weight(2))
+	var busy *signalbox.BusyError
+	if !errors.As(err, &busy) || !errors.Is(err, signalbox.ErrBusy) {
+		b.Fatalf("got %v, want a BusyError", err)
+	}
+	if busy.Held != 2 || busy.Limit != 3 || busy.RetryAfter <= 0 || busy.Resource != b.name {
+		b.Fatalf("got %+v", busy)
+	}
+}
+
+func heavyIsTold(b *bench) {
+	box := b.box()
+	holder := b.lease(box.Mutex(b.name).Acquire(b.ctx))
+	done := make(chan error, 1)
+	go func() {
+		_, err := box.Semaphore(b.name, 5).Acquire(b.ctx, signalbox.Weight(5))
+		done <- err
+	}()
+	b.eventually("a waiter", func() bool { return b.inspect().Waiters == 1 })
+	_, err := box.Resize(b.ctx, b.name, 2)
+	b.must(err)
+	b.is(<-done, signalbox.ErrTooHeavy)
+	b.must(holder.Release(b.ctx))
+	_, err = box.Resize(b.ctx, b.name, 0)
+	b.must(err)
+}
+
+func placeInQueue(b *bench) {
+	holder := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
+	first := b.start(b.ctx, b.box())
+	told := make(chan signalbox.Waiting, 10)
+	second := b.start(b.ctx, b.box(), signalbox.OnWait(func(w signalbox.Waiting) { told <- w }))
+	waiting := <-told
+	equal(b, "waiters ahead", waiting.Ahead, 1)
+	if waiting.Next <= 0 || waiting.Next > signalbox.DefaultTTL {
+		b.Fatalf("next lease expires in %v", waiting.Next)
+	}
+	b.must(holder.Release(b.ctx))
+	b.must(<-first)
+	b.must(<-second)
+}
+
+func doEndsWithLease(b *bench) {
+	box := b.box()
+	own := errors.New("the work's own")
+	b.is(box.Mutex(b.name).Do(b.ctx, func(context.Context) error { return own }), own)
+	b.nothingLeft()
+	func() {
+		defer func() { equal(b, "panic", fmt.Sprint(recover()), "the work's") }()
+		_ = box.Mutex(b.name).Do(b.ctx, func(context.Context) error { panic("the work's") })
+	}()
+	b.nothingLeft()
+	err := box.Mutex(b.name).Do(b.ctx, func(ctx context.Context) error {
+		_, err := box.ForceAll(b.ctx, b.name)
+		b.must(err)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, signalbox.TTL(300*time.Millisecond))
+	b.is(err, signalbox.ErrForced)
+}
+
+func listNamesBusy(b *bench) {
+	box := b.box()
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx))
+	listed := func() bool {
+		list, err := box.List(b.ctx)
+		b.must(err)
+		for _, state := range list {
+			if state.Resource == b.name {
+				return true
+			}
+		}
+		return false
+	}
+	equal(b, "listed while held", listed(), true)
+	b.must(lease.Release(b.ctx))
+	equal(b, "listed while idle", listed(), false)
+}

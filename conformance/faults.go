@@ -1,0 +1,73 @@
+package conformance
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// faults stands between a client and its connections: it counts commands, loses requests and loses replies. Messages
+// of pub/sub do not pass through it.
+type faults struct {
+	sent         atomic.Int64
+	loseRequests atomic.Int64 // so many of the next never reach the server
+	loseReplies  atomic.Int64 // so many of the next are executed, and nobody hears of it
+	delay        atomic.Pointer[chan struct{}]
+}
+
+// DialHook is part of redis.Hook.
+func (f *faults) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook is part of redis.Hook.
+func (f *faults) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if isSetup(cmd) {
+			return next(ctx, cmd)
+		}
+		err := f.pass(1, func() error { return next(ctx, cmd) })
+		cmd.SetErr(err)
+		return err
+	}
+}
+
+// ProcessPipelineHook is part of redis.Hook.
+func (f *faults) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if isSetup(cmds[0]) {
+			return next(ctx, cmds)
+		}
+		var real error
+		err := f.pass(len(cmds), func() error {
+			real = next(ctx, cmds)
+			return real
+		})
+		if err != real {
+			for _, cmd := range cmds {
+				cmd.SetErr(err)
+			}
+		}
+		return err
+	}
+}
+
+// isSetup tells what the client sends by itself on a new connection.
+func isSetup(cmd redis.Cmder) bool {
+	return cmd.Name() == "hello" || cmd.Name() == "client"
+}
+
+func (f *faults) pass(n int, next func() error) error {
+	f.sent.Add(int64(n))
+	if gate := f.delay.Load(); gate != nil {
+		<-*gate
+	}
+	if f.loseRequests.Add(-1) >= 0 {
+		return io.ErrUnexpectedEOF
+	}
+	err := next()
+	if f.loseReplies.Add(-1) >= 0 {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,54 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// serverError is what go-redis makes of an error reply.
+type serverError string
+
+func (e serverError) Error() string { return string(e) }
+func (serverError) RedisError()     {}
+
+func TestFailuresAreClassified(t *testing.T) {
+	t.Parallel()
+	refused := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	for _, test := range []struct {
+		err               error
+		sentinel          error
+		retryable, undone bool
+	}{
+		{serverError("LOADING Redis is loading the dataset in memory"), ErrUnavailable, true, true},
+		{serverError("BUSY Redis is busy running a script."), ErrUnavailable, true, true},
+		{serverError("READONLY You can't write against a read only replica."), ErrUnavailable, true, true},
+		{serverError("MASTERDOWN Link with MASTER is down"), ErrUnavailable, true, true},
+		{serverError("TRYAGAIN Multiple keys request during rehashing of slot"), ErrUnavailable, true, true},
+		{serverError("CLUSTERDOWN The cluster is down"), ErrUnavailable, true, true},
+		{serverError("OOM command not allowed when used memory > 'maxmemory'."), ErrUnavailable, true, true},
+		{serverError("ERR max number of clients reached"), ErrUnavailable, true, true},
+		{serverError("NOPERM this user has no permissions"), ErrServer, false, true},
+		{serverError("WRONGTYPE Operation against a key"), ErrWrongType, false, true},
+		{refused, ErrUnavailable, true, true},
+		{io.ErrUnexpectedEOF, ErrUnavailable, true, false},
+		{context.DeadlineExceeded, ErrUnavailable, true, false},
+		{context.Canceled, ErrUnavailable, false, false},
+		{redis.ErrClosed, ErrUnavailable, false, false},
+		{fmt.Errorf("all sentinels unreachable: %w", redis.Nil), ErrUnavailable, true, true},
+	} {
+		err := failure("acquire", "a name", test.err)
+		if !errors.Is(err, test.sentinel) || !errors.Is(err, test.err) || !strings.Contains(err.Error(), `"a name"`) {
+			t.Errorf("%v became %v, want %v", test.err, err, test.sentinel)
+		}
+		if Retryable(err) != test.retryable || Undone(err) != test.undone {
+			t.Errorf("%v: retryable %v, undone %v", err, Retryable(err), Undone(err))
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/signalbox-io/signalbox"
+	"github.com/signalbox-io/signalbox/engine"
+	"github.com/signalbox-io/signalbox/internal/ledger"
+)
+
+// world is one run.
+type world struct {
+	plan    *Plan
+	trace   *trace
+	check   *checker
+	network *network
+	direct  *redis.Client  // a client of the engine that no fault reaches
+	ledger  *ledger.Ledger // over direct
+	boxes   []*box
+	ends    time.Time // of the clients' work
+	work    sync.WaitGroup
+}
+
+// box is a signalbox.Box on its host.
+type box struct {
+	*signalbox.Box
+	host   *host
+	client *redis.Client
+}
+
+// Run runs a plan in virtual time and fails t at the first invariant that does not hold.
+func Run(t *testing.T, plan Plan) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w, err := newWorld(&plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if violation := w.check.violation(); violation != "" {
+				t.Errorf("seed %d: %s\n%v", plan.Seed, violation, plan)
+			}
+		}()
+		w.run()
+	})
+}
+
+func newWorld(plan *Plan) (*world, error) {
+	e, err := engine.Open(engine.Options{})
+	if err != nil {
+		return nil, err
+	}
+	t := &trace{origin: time.Now()}
+	check := newChecker(plan, t)
+	w := &world{plan: plan, trace: t, check: check, ends: t.origin.Add(plan.Length + calmFor)}
+	w.network = &network{plan: plan, trace: t, fault: check.broken, engine: e}
+	w.direct = redis.NewClient(&redis.Options{
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return w.network.server().Dial() },
+		// CLIENT KILL and restarts hit this client too.
+		MaxRetries:               5,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	w.ledger = ledger.New(w.direct)
+	for i := range plan.Boxes {
+		w.boxes = append(w.boxes, w.newBox(i))
+	}
+	return w, nil
+}
+
+// newBox makes a box as signalbox.Open would, except for the time that the client is patient for.
+func (w *world) newBox(number int) *box {
+	h := newHost(w.network, fmt.Sprintf("box%d", number))
+	w.check.hosts[h.name] = h
+	client := redis.NewClient(&redis.Options{
+		Dialer:     func(ctx context.Context, _, _ string) (net.Conn, error) { return h.dial(ctx) },
+		MaxRetries: -1, ContextTimeoutEnabled: true,
+		DialTimeout: w.plan.Timeout, ReadTimeout: w.plan.Timeout, WriteTimeout: w.plan.Timeout,
+		// A pool that nobody has to queue for: go-redis keeps the timers of those who do for the whole process, and
+		// a timer must not leave its bubble.
+		PoolSize:                 512,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	return &box{
+		Box:  signalbox.New(client, signalbox.Claim(w.plan.Claim), signalbox.Owner(h.name)),
+		host: h, client: client,
+	}
+}
+
+func (w *world) run() {
+	for _, b := range w.boxes {
+		for i := range w.plan.Clients {
+			c := newClient(w, b, i)
+			w.work.Go(c.run)
+		}
+	}
+	director := make(chan struct{})
+	stop := make(chan struct{})
+	go func() {
+		defer close(director)
+		newNemesis(w).run(stop)
+	}()
+	w.await("the clients", w.work.Wait)
+	close(stop)
+	<-director
+	for _, b := range w.boxes {
+		w.work.Go(func() { w.check.must("close the box", b.Close()) })
+	}
+	w.await("Close of the boxes", w.work.Wait)
+	w.nothingLeft()
+	for _, b := range w.boxes {
+		w.check.must("close the client", b.client.Close())
+	}
+	w.check.must("close the client", w.direct.Close())
+	w.check.must("close the engine", w.network.server().Close())
+}
+
+// patience is in virtual time, and longer than any queue can take.
+const patience = 10 * time.Minute
+
+// await waits for something that must end; that it does not is a violation that the run cannot survive.
+func (w *world) await(what string, wait func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wait()
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		w.check.broken("L5: %s did not end within %v; goroutines:\n%s", what, patience, goroutines())
+		for _, b := range w.boxes {
+			b.host.crash()
+		}
+	}
+}
+
+// goroutines lists those that are in this module.
+func goroutines() string {
+	buffer := make([]byte, 4<<20)
+	var ours []string
+	for stack := range strings.SplitSeq(string(buffer[:runtime.Stack(buffer, true)]), "\n\n") {
+		if strings.Contains(stack, "signalbox.(*") {
+			ours = append(ours, stack)
+		}
+	}
+	return strings.Join(ours, "\n\n")
+}
+
+// tail is how long a key outlives what it holds, by prelude.lua.
+const tail = 10 * time.Second
+
+// nothingLeft is L6: when all is released or expired, every key is gone by itself.
+func (w *world) nothingLeft() {
+	ctx := context.Background()
+	for i := range w.plan.Limits {
+		resource, err := ledger.NewResource(resourceName(i))
+		w.check.must("name", err)
+		_, err = w.ledger.Resize(ctx, resource, 0)
+		w.check.must("clear the operator's limit", err)
+	}
+	// A record that eviction has taken away is mended with a lease for all there is, and lives as long as that.
+	time.Sleep(2*max(w.plan.longestTTL(), w.plan.Claim) + tail + time.Second)
+	keys, err := w.direct.Keys(ctx, "*").Result()
+	w.check.must("list the keys", err)
+	if len(keys) > 0 {
+		w.check.broken("L6: left behind: %q", keys)
+	}
+}

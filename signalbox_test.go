@@ -1,0 +1,204 @@
+package signalbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-io/signalbox"
+	"github.com/signalbox-io/signalbox/internal/difftest"
+)
+
+func TestOpenRefusesBadURLsWithoutTellingThePassword(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t"
+	for _, url := range []string{
+		"", "localhost:6379", "http://:s3cr3t@host", "redis://:s3cr3t@host:port", "redis://:s3cr3t@host:6379/notanumber",
+		"redis://:s3cr3t@a:1,b:2/0", "redis+sentinel://:s3cr3t@a:1,b:2", "redis+cluster://:s3cr3t@a:1/3",
+		"redis://:s3cr3t%zz@host:6379", "redis://:s3cr3t@host:6379?no_such_option=s3cr3t", "redis+cluster://:s3cr3t@a b:1",
+		"unix://:s3cr3t@",
+	} {
+		box, err := signalbox.Open(t.Context(), url)
+		if !errors.Is(err, signalbox.ErrInvalid) {
+			t.Errorf("%q: got %v, %v", url, box, err)
+			continue
+		}
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%q: the error tells the password: %v", url, err)
+		}
+		if !strings.Contains(err.Error(), "redis+sentinel://") {
+			t.Errorf("%q: the error does not say what is known: %v", url, err)
+		}
+	}
+}
+
+func TestOpenSaysThatNobodyListens(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener.Addr().String()
+	listener.Close()
+	_, err = signalbox.Open(t.Context(), "redis://:s3cr3t@"+addr)
+	if !errors.Is(err, signalbox.ErrUnavailable) || strings.Contains(err.Error(), "s3cr3t") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestOpenUnixSocket(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "signalbox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "s")
+	difftest.Redis(t, "--unixsocket", socket)
+	box, err := signalbox.Open(t.Context(), "unix://"+socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	lease, err := box.Mutex("m").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBadArgumentsAreRefusedBeforeSending(t *testing.T) {
+	t.Parallel()
+	server := difftest.Redis(t)
+	box := openBox(t, server.Addr)
+	ctx := t.Context()
+	for name, test := range map[string]struct {
+		resource string
+		limit    int
+		option   signalbox.AcquireOption
+		want     error
+	}{
+		"empty name":     {"", 1, nil, signalbox.ErrInvalid},
+		"long name":      {strings.Repeat("x", 513), 1, nil, signalbox.ErrInvalid},
+		"broken name":    {"\xff", 1, nil, signalbox.ErrInvalid},
+		"no limit":       {"a", 0, nil, signalbox.ErrInvalid},
+		"negative limit": {"a", -1, nil, signalbox.ErrInvalid},
+		"huge limit":     {"a", math.MaxInt32 + 1, nil, signalbox.ErrInvalid},
+		"no weight":      {"a", 1, signalbox.Weight(0), signalbox.ErrInvalid},
+		"heavy":          {"a", 2, signalbox.Weight(3), signalbox.ErrTooHeavy},
+		"no ttl":         {"a", 1, signalbox.TTL(0), signalbox.ErrInvalid},
+		"short ttl":      {"a", 1, signalbox.TTL(9 * time.Millisecond), signalbox.ErrInvalid},
+		"long ttl":       {"a", 1, signalbox.TTL(366 * 24 * time.Hour), signalbox.ErrInvalid},
+	} {
+		options := []signalbox.AcquireOption{}
+		if test.option != nil {
+			options = append(options, test.option)
+		}
+		if _, err := box.Semaphore(test.resource, test.limit).Acquire(ctx, options...); !errors.Is(err, test.want) {
+			t.Errorf("%s: got %v, want %v", name, err, test.want)
+		}
+	}
+}
+
+// TestOneMutexValueManyGoroutines is the pitfall of libraries that keep the holder's token in the mutex.
+func TestOneMutexValueManyGoroutines(t *testing.T) {
+	t.Parallel()
+	server := difftest.Redis(t)
+	mutex := openBox(t, server.Addr).Mutex("m")
+	inside, last := 0, int64(0) // guarded by the mutex alone: the race detector watches
+	var workers sync.WaitGroup
+	for range 20 {
+		workers.Go(func() {
+			for range 20 {
+				lease, err := mutex.Acquire(context.Background())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if inside++; inside != 1 || lease.Token() <= last {
+					t.Errorf("%d inside, token %d after %d", inside, lease.Token(), last)
+				}
+				last = lease.Token()
+				inside--
+				if err := lease.Release(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
+
+func TestServerPausedLongerThanTheLease(t *testing.T) {
+	t.Parallel()
+	server := difftest.Redis(t)
+	box := openBox(t, server.Addr)
+	lease, err := box.Mutex("m").Acquire(t.Context(), signalbox.TTL(300*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	<-lease.Done()
+	server.Resume()
+	if !errors.Is(lease.Err(), signalbox.ErrLeaseLost) {
+		t.Fatalf("got %v", lease.Err())
+	}
+}
+
+func TestServerRestartedWithoutMemory(t *testing.T) {
+	t.Parallel()
+	server := difftest.Redis(t)
+	box := openBox(t, server.Addr)
+	ctx := t.Context()
+	old, err := box.Mutex("m").Acquire(ctx, signalbox.TTL(600*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Restart()
+	<-old.Done() // the renewal finds nothing to renew
+	next, err := box.Mutex("m").Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Release(ctx)
+	if next.Token() <= old.Token() {
+		t.Fatalf("L2: token %d after %d", next.Token(), old.Token())
+	}
+}
+
+func TestCloseLeavesNoGoroutine(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	server := difftest.Redis(t)
+	defer server.Kill()
+	box, err := signalbox.Open(t.Context(), "redis://"+server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waiters sync.WaitGroup
+	for i := range 100 {
+		if _, err := box.Semaphore(fmt.Sprint(i), 1).Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		waiters.Go(func() {
+			if _, err := box.Semaphore(fmt.Sprint(i), 1).Acquire(context.Background()); !errors.Is(err, signalbox.ErrClosed) {
+				t.Errorf("a waiter of a closed box got %v", err)
+			}
+		})
+	}
+	if err := box.Close(); err != nil {
+		t.Error(err)
+	}
+	waiters.Wait()
+}
