@@ -30,6 +30,9 @@ func (b *Box) Semaphore(name string, limit int) *Semaphore {
 // is left behind, and the error wraps ctx.Err(). Otherwise errors wrap ErrInvalid, ErrTooHeavy, ErrForced, ErrClosed,
 // ErrUnavailable, ErrUnsupportedServer, ErrWrongType or ErrServer.
 //
+// A ctx that is cancelled ends a wait at once. While a request is on its way it is heard when the answer has come or
+// the client's read timeout is over; a deadline of ctx is heard by clients with ContextTimeoutEnabled, as Open's are.
+//
 // It costs one round trip, and if it has to wait, one heartbeat each third of the claim time.
 func (s *Semaphore) Acquire(ctx context.Context, options ...AcquireOption) (*Lease, error) {
 	return s.acquire(ctx, newTerms(options), true)

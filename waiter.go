@@ -79,12 +79,9 @@ func (w *waiter) run(ctx context.Context) (*Lease, error) {
 	if !w.box.join(w.request.ID, w) {
 		return nil, fmt.Errorf("acquire %q: %w", w.request.Resource.Name, ErrClosed)
 	}
-	if ctx.Done() == nil {
-		w.ask(ctx)
-	} else {
-		// go-redis does not hear a context end while it reads, so somebody else reads.
-		w.box.spawn(func() { w.ask(ctx) })
-	}
+	// Asked by this goroutine: another one would cost more than the request itself. So a cancel while the answer is on
+	// its way is heard when it has come, or has timed out; a deadline is heard by the client.
+	w.ask(ctx)
 	for {
 		select {
 		case result := <-w.outcome:

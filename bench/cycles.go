@@ -68,7 +68,7 @@ func cyclesRole(_ context.Context, config []byte) error {
 		if err != nil {
 			return err
 		}
-		defer conn.Close()
+		defer shut(conn)
 		conns[i] = conn
 	}
 	if err := say("ready"); err != nil {

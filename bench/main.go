@@ -128,21 +128,23 @@ func measure(ctx context.Context, e effort) (*report, error) {
 
 const profilesVariable = "SIGNALBOX_BENCH_PROFILES"
 
-func playRole(ctx context.Context, name string, config []byte) (err error) {
+func playRole(ctx context.Context, name string, config []byte) error {
 	role, ok := roles[name]
 	if !ok {
 		return fmt.Errorf("unknown role %q", name)
 	}
-	if folder := os.Getenv(profilesVariable); folder != "" {
-		file, err := os.Create(filepath.Join(folder, fmt.Sprintf("%s-%d.pprof", name, os.Getpid())))
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
+	folder := os.Getenv(profilesVariable)
+	if folder == "" {
+		return role(ctx, config)
 	}
-	return role(ctx, config)
+	file, err := os.Create(filepath.Join(folder, fmt.Sprintf("%s-%d.pprof", name, os.Getpid())))
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	err = role(ctx, config)
+	pprof.StopCPUProfile()
+	return errors.Join(err, file.Close())
 }

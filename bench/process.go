@@ -160,3 +160,6 @@ func listen(message any) error {
 func dismissed() {
 	_, _ = io.Copy(io.Discard, roleInput) // any end is an end
 }
+
+// shut closes what has nothing left to tell.
+func shut(c io.Closer) { _ = c.Close() }

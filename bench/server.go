@@ -111,7 +111,7 @@ func startRedis(ctx context.Context, on []int, folder string) (*server, error) {
 		return nil, err
 	}
 	client := backend{Addr: addr}.client()
-	defer client.Close()
+	defer shut(client)
 	for giveUp := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		info, err := client.Info(ctx, "server").Result()
 		if err == nil {

@@ -75,7 +75,7 @@ func waitingRole(ctx context.Context, config []byte) (err error) {
 // callsDuring counts what arrives in a while, after subscriptions have settled.
 func callsDuring(ctx context.Context, b backend, while time.Duration) (calls, error) {
 	client := b.client()
-	defer client.Close()
+	defer shut(client)
 	time.Sleep(time.Second)
 	before, err := countCalls(ctx, client)
 	if err != nil {

@@ -26,10 +26,33 @@ func (f *faults) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if isSetup(cmd) {
 			return next(ctx, cmd)
 		}
+		if gate := f.delay.Load(); gate != nil {
+			return f.late(ctx, *gate, cmd, next)
+		}
 		err := f.pass(1, func() error { return next(ctx, cmd) })
 		cmd.SetErr(err)
 		return err
 	}
+}
+
+// late has a request reach the server once the gate is open, whether its client still waits for the answer or not.
+func (f *faults) late(ctx context.Context, gate <-chan struct{}, cmd redis.Cmder, next redis.ProcessHook) error {
+	f.sent.Add(1)
+	onItsWay := redis.NewCmd(context.WithoutCancel(ctx), cmd.Args()...)
+	answered := make(chan error, 1)
+	go func() {
+		<-gate
+		answered <- next(context.WithoutCancel(ctx), onItsWay)
+	}()
+	var err error
+	select {
+	case err = <-answered:
+		cmd.(*redis.Cmd).SetVal(onItsWay.Val())
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	cmd.SetErr(err)
+	return err
 }
 
 // ProcessPipelineHook is part of redis.Hook.
@@ -59,9 +82,6 @@ func isSetup(cmd redis.Cmder) bool {
 
 func (f *faults) pass(n int, next func() error) error {
 	f.sent.Add(int64(n))
-	if gate := f.delay.Load(); gate != nil {
-		<-*gate
-	}
 	if f.loseRequests.Add(-1) >= 0 {
 		return io.ErrUnexpectedEOF
 	}

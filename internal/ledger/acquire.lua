@@ -10,12 +10,32 @@
 -- Errors   WRONGTYPE if a key of the resource is not the ledger's.
 -- Cost     O(log n) in holders and waiters, and at most 1,000 expired entries and 100 grants of others.
 
+--@include prelude.lua
+
 local GRANTED, WAITING, REFUSED, BARRED, HEAVY = 1, 2, 3, 4, 5
 
 local id, weight, stated, ttl = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local wait, claim, owner = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 
-local record = open(id)
+-- The fast lane: nobody holds, nobody waits, there is nothing to repair.
+if present == 0 and count == 0 and not record and weight <= (operator or stated) then
+  token = math.max(token + 1, nowUs)
+  local lifeMs = string.format('%d', ttl + TAIL)
+  call('ZADD', LEASES, string.format('%d', now + ttl), id)
+  call('PEXPIRE', LEASES, lifeMs)
+  call('HSET', STATE, 'limit', ARGV[3], 'token', string.format('%d', token), 'held', ARGV[2], 'count', '1',
+    id, string.format('L %d %d %d %d %s', weight, token, now, ttl, owner))
+  if stateNew then
+    call('PEXPIRE', STATE, lifeMs)
+  elseif not operator then
+    call('PEXPIRE', STATE, lifeMs, 'GT')
+  end
+  return {GRANTED, token, now}
+end
+
+--@include functions.lua
+
+record = open(id)
 
 if leaseWeight(record) then
   call('ZADD', LEASES, now + ttl, id)
@@ -56,7 +76,7 @@ if not waits then
     finish()
     return {REFUSED, nextExpiry(), held, effective}
   end
-  call('HSET', STATE, id, string.format('W %d %.0f %.0f %.0f %.0f %s', weight, stated, now, ttl, claim, owner))
+  call('HSET', STATE, id, string.format('W %d %d %d %d %d %s', weight, stated, now, ttl, claim, owner))
 end
 
 if not waits or not call('ZSCORE', QUEUE, id) then

@@ -6,8 +6,11 @@
 -- Errors   WRONGTYPE if a key of the resource is not the ledger's.
 -- Cost     O(log n), and at most 1,000 expired entries and 100 grants.
 
+--@include prelude.lua
+--@include functions.lua
+
 local id, barMs = ARGV[1], tonumber(ARGV[2])
-local record = open(id)
+record = open(id)
 local was = 0
 if leaseWeight(record) then
   drop(id, record)

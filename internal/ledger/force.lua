@@ -6,6 +6,9 @@
 -- Errors   WRONGTYPE if a key of the resource is not the ledger's.
 -- Cost     O(m log n) for m ended, and at most 1,000 expired entries and 100 grants.
 
+--@include prelude.lua
+--@include functions.lua
+
 local barMs = tonumber(ARGV[2])
 
 local function expel(id, record)

@@ -6,6 +6,9 @@
 -- Errors   WRONGTYPE if a key of the resource is not the ledger's.
 -- Cost     O(log n + what is listed), and at most 1,000 expired entries and 100 grants.
 
+--@include prelude.lua
+--@include functions.lua
+
 local most = tonumber(ARGV[1])
 open('')
 finish()

@@ -5,6 +5,9 @@
 -- Errors   WRONGTYPE if a key of the resource is not the ledger's.
 -- Cost     O(log n) a lease, and at most 1,000 expired entries and 100 grants.
 
+--@include prelude.lua
+--@include functions.lua
+
 open(ARGV[1])
 local answers = {}
 for i = 1, #ARGV, 2 do

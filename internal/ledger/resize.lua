@@ -6,6 +6,9 @@
 -- Errors   WRONGTYPE if a key of the resource is not the ledger's.
 -- Cost     O(log n), and at most 1,000 expired entries and 100 grants.
 
+--@include prelude.lua
+--@include functions.lua
+
 local new = tonumber(ARGV[1])
 open('')
 local previous = operator or 0

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1" //nolint:gosec // Redis names scripts by their SHA-1.
 	_ "embed"
 	"encoding/hex"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -12,6 +13,11 @@ import (
 var (
 	//go:embed prelude.lua
 	prelude string
+	//go:embed functions.lua
+	functions string
+
+	// Initialised before the scripts, which depend on it.
+	includes = strings.NewReplacer("--@include prelude.lua\n", prelude, "--@include functions.lua\n", functions)
 
 	//go:embed acquire.lua
 	acquireText string
@@ -37,13 +43,13 @@ var (
 	forceScript   = newScript(forceText)
 )
 
-// script is one transition: its text with the prelude in front, and the digest the server knows it by.
+// script is one transition: its text with what it includes, and the digest the server knows it by.
 type script struct {
 	text, digest string
 }
 
 func newScript(transition string) *script {
-	text := prelude + "\n" + transition
+	text := includes.Replace(transition)
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	return &script{text, hex.EncodeToString(sum[:])}
 }

@@ -1,0 +1,19 @@
+module github.com/signalbox-io/signalbox/bench
+
+go 1.26.0
+
+replace github.com/signalbox-io/signalbox => ..
+
+require (
+	github.com/bsm/redislock v0.9.4
+	github.com/go-redsync/redsync/v4 v4.18.1
+	github.com/redis/go-redis/v9 v9.23.0
+	github.com/signalbox-io/signalbox v0.0.0-00010101000000-000000000000
+	golang.org/x/sys v0.49.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/yuin/gopher-lua v1.1.2 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+)
