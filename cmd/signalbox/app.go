@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/signalbox-io/signalbox"
 )
@@ -41,6 +44,10 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
+// errInterrupted: Ctrl-C on the terminal ended the command under `run`. The
+// person who pressed it knows.
+var errInterrupted = errors.New("")
+
 func usage(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
@@ -57,6 +64,7 @@ type app struct {
 // Main runs the program and returns its exit status.
 func Main(ctx context.Context, args []string) int {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	redis.SetLogger(silence{}) // what matters comes back as an error
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -65,6 +73,9 @@ func Main(ctx context.Context, args []string) int {
 	}
 	if text := err.Error(); text != "" {
 		fmt.Fprintln(a.stderr, "signalbox:", text)
+	}
+	if errors.Is(err, errInterrupted) {
+		passInterruptOn()
 	}
 	return status(err)
 }
@@ -96,10 +107,23 @@ starts on demand and ends itself when nobody needs it.`,
   signalbox run --no-wait nightly-report -- ./report.sh
   signalbox ls`,
 		SilenceUsage: true, SilenceErrors: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("there is no command %q; see signalbox help", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var invalid *pflag.InvalidValueError
+		if errors.As(err, &invalid) {
+			kinds := map[string]string{"int": "a whole number", "duration": "a duration such as 90s or 5m"}
+			kind := cmp.Or(kinds[invalid.GetFlag().Value.Type()], "another value")
+			return usage("--%s must be %s, not %q; see %s --help", invalid.GetFlag().Name, kind, invalid.GetValue(), cmd.CommandPath())
+		}
 		return usage("%w; see %s --help", err, cmd.CommandPath())
 	})
 	flags := root.PersistentFlags()
@@ -176,6 +200,12 @@ func (a *app) look(ctx context.Context, do func(box *signalbox.Box) error) error
 	}
 	return errors.Join(do(box), box.Close())
 }
+
+// silence is the log of the Redis client.
+type silence struct{}
+
+// Printf drops a message.
+func (silence) Printf(context.Context, string, ...any) {}
 
 // exactly is a check of the number of arguments that says what is missing.
 func exactly(names ...string) cobra.PositionalArgs {

@@ -47,10 +47,12 @@ func startChild(path string, argv, environment []string) (*child, error) {
 	return c, nil
 }
 
-func (c *child) close()           {}
+func (c *child) close() bool      { return false }
 func (c *child) signal(os.Signal) {}
 func (c *child) kill()            { _ = c.process.Kill() } // that it has ended is no error
 func (c *child) terminate()       { c.kill() }
 func (c *child) resume()          {}
 func (c *child) stop(state) bool  { return false }
 func (c *child) groupLives() bool { return false }
+
+func passInterruptOn() {}

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -102,13 +103,22 @@ func (c *child) wait() {
 	}
 }
 
-// close takes the terminal back. Had the child been in our group, a Ctrl-C that ended it would have reached those who
-// share the group with us, such as the script that runs us: they get it now.
-func (c *child) close() {
+// close takes the terminal back. It reports whether a Ctrl-C there has ended the child.
+func (c *child) close() (interrupted bool) {
 	ours := c.terminal.takeBack()
 	c.terminal.close()
-	if ours && c.endedBy == unix.SIGINT && unix.Getpgrp() != os.Getpid() {
-		_ = unix.Kill(0, unix.SIGINT) // ourselves at least are there
+	return ours && c.endedBy == unix.SIGINT
+}
+
+// passInterruptOn gives a Ctrl-C that the child had to those who would have had it if the child were in our group: a
+// script that runs us, and us. Shells end a script only if the command they waited for was ended by the signal.
+func passInterruptOn() {
+	if unix.Getpgrp() == os.Getpid() {
+		return // there is nobody else
+	}
+	signal.Reset(unix.SIGINT)
+	if unix.Kill(0, unix.SIGINT) == nil {
+		time.Sleep(time.Second) // it ends us meanwhile
 	}
 }
 

@@ -22,6 +22,7 @@ type guard struct {
 	child *child
 	grace time.Duration
 	cause error // why the command was ended, nil if it was not
+	final bool  // SIGKILL has been sent
 
 	first      time.Time     // the deadline before any renewal
 	firstGrace time.Duration // the grace until then: a lease that was handed over is short before it is confirmed
@@ -64,7 +65,7 @@ func (g *guard) watch(signals <-chan os.Signal) int {
 		case <-g.done:
 			g.over()
 		case <-g.kill.C:
-			g.child.kill()
+			g.end()
 		case state := <-g.child.states:
 			if !state.stopped {
 				g.sweep()
@@ -80,7 +81,7 @@ func (g *guard) watch(signals <-chan os.Signal) int {
 func (g *guard) suspend(state state) {
 	if g.child.stop(state) && g.cause == nil && time.Until(g.lease.Deadline()) <= 0 {
 		g.cause = signalbox.ErrLeaseLost
-		g.child.kill()
+		g.end()
 		return
 	}
 	g.child.resume()
@@ -111,13 +112,18 @@ func (g *guard) over() {
 	if g.cause == nil {
 		g.cause = g.lease.Err()
 	}
+	g.end()
+}
+
+func (g *guard) end() {
 	g.child.kill()
+	g.final = true
 }
 
 // sweep ends what the command has left in its group, if it was ended for the lease: until the grace is over they may
 // end by themselves.
 func (g *guard) sweep() {
-	if g.cause == nil {
+	if g.cause == nil || g.final {
 		return
 	}
 	look := time.NewTicker(10 * time.Millisecond)
@@ -126,10 +132,10 @@ func (g *guard) sweep() {
 		select {
 		case <-look.C:
 		case <-g.kill.C:
-			g.child.kill()
+			g.end()
 			return
 		case <-g.done:
-			g.child.kill()
+			g.end()
 			return
 		}
 	}

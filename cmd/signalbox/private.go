@@ -159,10 +159,16 @@ func (p *private) spawn() (<-chan struct{}, error) {
 	cmd := exec.Command(program)
 	cmd.Args = []string{"signalbox", "serve", "--private"}
 	cmd.Dir = p.folder
-	cmd.Env = append(os.Environ(), "SIGNALBOX_STATE="+p.folder)
+	// The engine lives on: it gets what it needs to find its folder, and not the secrets that may be in the rest.
+	cmd.Env = []string{"SIGNALBOX_STATE=" + p.folder}
+	for _, name := range []string{"HOME", "TMPDIR", "XDG_RUNTIME_DIR"} {
+		if value, ok := os.LookupEnv(name); ok {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
 	cmd.Stderr = log
 	detach(cmd)
-	if err := cmd.Start(); err != nil {
+	if err := withoutExtras(cmd.Start); err != nil {
 		return nil, err
 	}
 	ended := make(chan struct{})

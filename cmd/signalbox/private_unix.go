@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -72,6 +73,36 @@ func listenUnix(path string) (net.Listener, error) {
 
 // detach makes a process the leader of a session of its own.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+
+// withoutExtras runs start with the files that we were given beyond the standard streams (a shell's exec 3>file) hidden
+// from what it starts. The command under `run` gets them; a process that lives on must not hold them open.
+func withoutExtras(start func() error) error {
+	entries, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		return start() // a system that does not list them
+	}
+	var hidden []uintptr
+	for _, entry := range entries {
+		number, err := strconv.Atoi(entry.Name())
+		if err != nil || number <= 2 {
+			continue
+		}
+		fd := uintptr(number)
+		flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC != 0 {
+			continue // the listing's own, closed by now, or one of ours
+		}
+		if _, err := unix.FcntlInt(fd, unix.F_SETFD, flags|unix.FD_CLOEXEC); err == nil {
+			hidden = append(hidden, fd)
+		}
+	}
+	err = start()
+	for _, fd := range hidden {
+		_, errShow := unix.FcntlInt(fd, unix.F_SETFD, 0)
+		err = errors.Join(err, errShow)
+	}
+	return err
+}
 
 func terminateProcess(id int) error { return unix.Kill(id, unix.SIGTERM) }
 

@@ -300,14 +300,17 @@ func (a *app) underLease(lease *signalbox.Lease, f runFlags, path string, argv [
 	if err != nil {
 		return cannotRun(argv[0], err)
 	}
-	defer c.close()
 	g := newGuard(lease, c, f.killAfter)
-	defer g.close()
 	status := g.watch(signals)
-	if g.cause == nil {
-		if status == 0 {
-			return nil
-		}
+	g.close()
+	interrupted := c.close()
+	switch {
+	case g.cause != nil:
+	case status == 0:
+		return nil
+	case interrupted:
+		return &exitError{status, errInterrupted}
+	default:
 		return &exitError{status, nil}
 	}
 	reason := "could not be renewed in time"

@@ -15,7 +15,7 @@ var version = ""
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			v := versionOf()
 			if a.json {

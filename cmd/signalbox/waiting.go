@@ -94,9 +94,10 @@ func (d *waitingDisplay) run() {
 			if time.Since(d.looked) > lookEvery {
 				d.look(ctx)
 			}
-			fmt.Fprint(d.app.stderr, "\r"+d.fit(d.line(place)+", for "+span(time.Since(d.began)))+"\x1b[K")
+			waited := time.Since(d.began).Truncate(time.Second)
+			fmt.Fprint(d.app.stderr, "\r"+d.fit(fmt.Sprintf("waiting %v for %s", waited, d.line(place)))+"\x1b[K")
 		case place != told && (told == 0 || time.Since(spoken) >= quietFor):
-			fmt.Fprintln(d.app.stderr, "signalbox:", d.line(place))
+			fmt.Fprintln(d.app.stderr, "signalbox: waiting for", d.line(place))
 			told, spoken = place, time.Now()
 		}
 	}
@@ -114,18 +115,19 @@ func (d *waitingDisplay) line(place int) string {
 	if d.known {
 		holders = describe(d.state, d.state.Now.Add(time.Since(d.looked)))
 	}
-	return fmt.Sprintf("waiting for %s: %s in the queue, %s", printable(d.name), ordinal(place), holders)
+	return fmt.Sprintf("%s: %s in the queue, %s", printable(d.name), ordinal(place), holders)
 }
 
-// fit cuts a line to the width of the terminal: one that wraps could not be written over.
+// fit cuts a line to the width of the terminal: one that wraps could not be written over. There is room left for the ^C
+// that the terminal writes.
 func (d *waitingDisplay) fit(line string) string {
 	file, ok := d.app.stderr.(*os.File)
 	if !ok {
 		return line
 	}
 	width, _, err := term.GetSize(int(file.Fd()))
-	if runes := []rune(line); err == nil && width > 1 && len(runes) >= width {
-		return string(runes[:width-2]) + "…"
+	if runes := []rune(line); err == nil && width > 4 && len(runes) > width-3 {
+		return string(runes[:width-4]) + "…"
 	}
 	return line
 }

@@ -37,13 +37,15 @@ func grammar() []template {
 			"SETNX $key $value", "GETSET $key $value", "GETDEL $key", "GETEX $key {|PERSIST|EX 1000|EXAT 4102444800}",
 			"SETEX $key {1000|0|abc} $value", "MGET $key+", "MSET $key $value $key $value", "MSETNX $key $value $key $value",
 			"APPEND $key $value", "STRLEN $key", "GETRANGE $key $index $index", "SETRANGE $key {0|1|5|20|-1} $value",
-			"INCR $key", "DECR $key", "INCRBY $key $int", "DECRBY $key $int", "INCRBYFLOAT $key $float", "LCS $key $key {|LEN|IDX}",
+			"INCR $key", "DECR $key", "INCRBY $key $int", "DECRBY $key $int", "INCRBYFLOAT $key $float", "LCS $key $key {|LEN|IDX|IDX WITHMATCHLEN MINMATCHLEN 2}",
+			"SUBSTR $key $index $index", "PSETEX $key {1000000|0|-1} $value", "GETEX $key {PX 1000000|EX 0|PERSIST EX 1}",
 		}},
 		{"", mode{}, []string{
 			"DEL $key+", "UNLINK $key", "EXISTS $key+", "TYPE $key", "TOUCH $key+", "RENAME $key $key", "RENAMENX $key $key",
 			"COPY $key $key {|REPLACE|DB 1}", "MOVE $key 1", "EXPIRE $key {1000|-1} {|NX|XX|GT|LT}",
 			"EXPIREAT $key 4102444800 {|NX|XX|GT|LT}", "PEXPIREAT $key 4102444900500", "PERSIST $key", "DBSIZE",
-			"OBJECT ENCODING $key", "DEBUG DIGEST-VALUE $key+",
+			"OBJECT ENCODING $key", "OBJECT REFCOUNT $key", "DEBUG DIGEST-VALUE $key+", "EXPIRETIME $key", "PEXPIRETIME $key",
+			"ECHO $value", "PING $value",
 		}},
 		{"", anyOrder, []string{"KEYS {*|str*|l?st:*|[sz]*}", "SCAN 0 COUNT 1000 {|MATCH *1|TYPE list}"}},
 		{"", onlyKind, []string{"RANDOMKEY", "SCAN 0 COUNT 1000"}},
@@ -79,14 +81,20 @@ func grammar() []template {
 			"ZMSCORE $key $member+", "ZCARD $key", "ZRANK $key $member", "ZREVRANK $key $member",
 			"ZRANGE $key $index $index {|REV} {|WITHSCORES}", "ZREVRANGE $key $index $index", "ZRANGE $key 0 -1 WITHSCORES",
 			"ZRANGEBYSCORE $key $limit $limit {|WITHSCORES|LIMIT 1 2}", "ZREVRANGEBYSCORE $key $limit $limit",
-			"ZRANGE $key $limit $limit BYSCORE {|REV} {|LIMIT 0 2}", "ZRANGEBYLEX $key $lex $lex {|LIMIT 1 -1}",
-			"ZREVRANGEBYLEX $key $lex $lex", "ZLEXCOUNT $key $lex $lex", "ZCOUNT $key $limit $limit",
+			"ZRANGE $key $limit $limit BYSCORE {|REV} {|LIMIT 0 2}", "ZCOUNT $key $limit $limit",
 			"ZRANGESTORE $key $key $index $index", "ZRANGESTORE $key $key $limit $limit BYSCORE", "ZREMRANGEBYRANK $key $index $index",
-			"ZREMRANGEBYSCORE $key $limit $limit", "ZREMRANGEBYLEX $key $lex $lex", "ZPOPMIN $key {|0|2}", "ZPOPMAX $key {|1|-1}",
+			"ZREMRANGEBYSCORE $key $limit $limit", "ZPOPMIN $key {|0|2}", "ZPOPMAX $key {|1|-1}",
 			"ZMPOP 2 $key $key {MIN|MAX} {|COUNT 2}", "ZUNION 2 $key $key {|WEIGHTS 2 0.5|AGGREGATE MAX} WITHSCORES",
 			"ZINTER 2 $key $key {|AGGREGATE MIN}", "ZDIFF 2 $key $key WITHSCORES", "ZINTERCARD 2 $key $key",
 			"ZUNIONSTORE $key 2 $key $key {|WEIGHTS 1 -1}", "ZINTERSTORE $key 2 $key $key", "ZDIFFSTORE $key 2 $key $key",
 			"BZPOPMIN $key 0.001", "BZMPOP 0.001 1 $key MAX",
+		}},
+		// Ranges by member are unspecified unless all scores are equal, which
+		// they are under these keys.
+		{"", mode{}, []string{
+			"ZADD $equal {|NX|XX|CH} 0 $member", "ZADD $equal 0 $member 0 $member 0 $member", "ZREM $equal $member+", "DEL $equal",
+			"ZRANGEBYLEX $equal $lex $lex {|LIMIT 1 -1}", "ZREVRANGEBYLEX $equal $lex $lex", "ZLEXCOUNT $equal $lex $lex",
+			"ZRANGE $equal $lex $lex BYLEX {|REV} {|LIMIT 0 2}", "ZRANGESTORE $equal $equal $lex $lex BYLEX", "ZREMRANGEBYLEX $equal $lex $lex",
 		}},
 		{"zset", anyPairs, []string{"ZSCAN $key 0 COUNT 1000", "ZRANDMEMBER $key 1000 WITHSCORES"}},
 		{"zset", onlyKind, []string{"ZRANDMEMBER $key {|0|1|-3}"}},
@@ -166,6 +174,8 @@ func (s *source) value(name, group string) string {
 			group = groups[s.IntN(len(groups))]
 		}
 		return group + ":" + strconv.Itoa(s.IntN(keysPerGroup))
+	case "equal":
+		return "equal:" + strconv.Itoa(s.IntN(keysPerGroup))
 	case "index":
 		return strconv.Itoa(s.IntN(13) - 6)
 	}

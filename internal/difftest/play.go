@@ -169,28 +169,50 @@ func (p *player) act(name, argument string) error {
 	if !ok {
 		return fmt.Errorf("connection %q is not open", argument)
 	}
+	before, err := p.connected()
+	if err != nil {
+		return err
+	}
 	delete(p.conns, argument)
 	delete(p.blocked, argument)
 	if err := conn.Close(); err != nil {
 		return err
 	}
-	return p.awaitBlocked()
+	return p.await("to have fewer clients", func() (bool, error) {
+		now, err := p.connected()
+		return now < before, err
+	})
+}
+
+// connected is how many clients the server says it has.
+func (p *player) connected() (n int, err error) {
+	v, err := p.control.Do("INFO", "clients")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(v.Text, "connected_clients:")
+	line, _, _ := strings.Cut(rest, "\r\n")
+	return strconv.Atoi(line)
 }
 
 // awaitBlocked returns when the server says that as many clients are blocked
 // as the transcript has left waiting.
 func (p *player) awaitBlocked() error {
 	want := "blocked_clients:" + strconv.Itoa(len(p.blocked)) + "\r\n"
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	return p.await("to say "+strconv.Quote(want), func() (bool, error) {
 		v, err := p.control.Do("INFO", "clients")
-		if err != nil {
+		return strings.Contains(v.Text, want), err
+	})
+}
+
+// await asks the server until it is as it should be.
+func (p *player) await(what string, arrived func() (bool, error)) error {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if ok, err := arrived(); ok || err != nil {
 			return err
 		}
-		if strings.Contains(v.Text, want) {
-			return nil
-		}
 	}
-	return fmt.Errorf("the server does not come to say %q", want)
+	return fmt.Errorf("the server does not come %s", what)
 }
 
 // checkNothingLeft finds replies that the transcript did not expect: the next

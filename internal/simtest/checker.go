@@ -20,9 +20,10 @@ type checker struct {
 
 	mu        sync.Mutex
 	first     string // violation, with the trace of that moment
+	grants    int
 	byLabel   map[string]*acquisition
 	resources map[string]*resource
-	restarts  []time.Time
+	restarted []time.Time
 }
 
 // acquisition is one call of Acquire or TryAcquire and what came of it.
@@ -44,12 +45,12 @@ type acquisition struct {
 // resource is what the checker knows of one.
 type resource struct {
 	limits    []limitChange
-	held      []*acquisition // granted, perhaps ended since
-	lastToken int64          // highest seen
-	finished  []tokenAt      // tokens by the time they were seen
-	forced    map[string]bool
-	tornSince time.Time // a key was evicted and the ledger not been seen whole since; zero if it is whole
-	lastTorn  time.Time
+	held      []*acquisition       // granted, perhaps ended since
+	lastToken int64                // highest seen
+	finished  []tokenAt            // tokens by the time they were seen
+	forced    map[string]time.Time // ids
+	torn      bool                 // a key was evicted, and the ledger has not been seen whole since
+	lastTorn  time.Time            // when it was
 	snapshot  *snapshot
 	fits      fits
 }
@@ -71,7 +72,7 @@ func newChecker(plan *Plan, t *trace) *checker {
 	}
 	for i, limit := range plan.Limits {
 		c.resources[resourceName(i)] = &resource{
-			limits: []limitChange{{t.origin, limit}}, forced: make(map[string]bool),
+			limits: []limitChange{{t.origin, limit}}, forced: make(map[string]time.Time),
 		}
 	}
 	return c
@@ -122,6 +123,7 @@ func (c *checker) granted(a *acquisition, lease *signalbox.Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a.lease, a.seen = lease, time.Now()
+	c.grants++
 	r := c.resources[a.resource]
 	c.checkToken(r, a)
 	r.held = append(r.held, a)
@@ -144,13 +146,13 @@ func (c *checker) granted(a *acquisition, lease *signalbox.Lease) {
 
 // counts reports whether a lease is one that the server must know of: neither forced nor forgotten in a restart.
 func (c *checker) counts(r *resource, a *acquisition) bool {
-	return !r.forced[a.lease.ID()] && !c.orphaned(a)
+	return !r.wasForced(a) && !c.orphaned(a)
 }
 
 // orphaned: granted by a server whose data is gone. Tokens tell, since they are not older than their grant.
 func (c *checker) orphaned(a *acquisition) bool {
-	n := len(c.restarts)
-	return n > 0 && a.lease.Token() <= c.restarts[n-1].UnixMicro()
+	n := len(c.restarted)
+	return n > 0 && a.lease.Token() <= c.restarted[n-1].UnixMicro()
 }
 
 // checkToken: a token is higher than every one that had been seen when its acquisition was called; on a mutex, higher
@@ -158,7 +160,8 @@ func (c *checker) orphaned(a *acquisition) bool {
 func (c *checker) checkToken(r *resource, a *acquisition) {
 	token := a.lease.Token()
 	since := a.called
-	if c.plan.isMutex(a.resource) {
+	// A grant may be answered so late that the lease is over on arrival; others were granted since.
+	if c.plan.limit(a.resource) == 1 && a.seen.Before(a.lease.Deadline()) {
 		since = a.seen
 	}
 	for _, other := range r.finished {
@@ -172,13 +175,9 @@ func (c *checker) checkToken(r *resource, a *acquisition) {
 	}
 }
 
-func (p *Plan) isMutex(name string) bool {
-	for i, limit := range p.Limits {
-		if resourceName(i) == name {
-			return limit == 1
-		}
-	}
-	return false
+func (r *resource) wasForced(a *acquisition) bool {
+	_, forced := r.forced[a.lease.ID()]
+	return forced
 }
 
 // limitSince is the highest limit that was in force at any moment since t.
@@ -209,21 +208,23 @@ func (c *checker) refused(a *acquisition, ctx context.Context, err error) {
 	r := c.resources[a.resource]
 	well, _ := a.host.wellSince(a.called.Add(-c.plan.Claim))
 	_, cutsEver := a.host.wellSince(c.trace.origin)
+	deadline, timed := ctx.Deadline()
 	switch {
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case timed && !time.Now().Before(deadline) && errors.Is(err, context.DeadlineExceeded): // its timer is about to
 	case a.try && errors.Is(err, signalbox.ErrBusy):
 	case errors.Is(err, signalbox.ErrForced) && c.plan.Forces:
 	case errors.Is(err, signalbox.ErrTooHeavy) && len(r.limits) > 1:
-	case errors.Is(err, signalbox.ErrUnavailable) && (!well || (a.try && (cutsEver > 0 || c.plan.Kills)) || c.restarted(a.called)):
+	case errors.Is(err, signalbox.ErrUnavailable) && (!well || (a.try && cutsEver > 0) || c.newServer(a.called)):
 	default:
 		c.violated("an error without a reason: %s: %v", a.label, err)
 	}
 }
 
-// restarted reports whether the server restarted at t or since, or a little before.
-func (c *checker) restarted(t time.Time) bool {
-	n := len(c.restarts)
-	return n > 0 && c.restarts[n-1].After(t.Add(-c.plan.Claim))
+// newServer reports whether the server restarted at t or since, or a little before.
+func (c *checker) newServer(t time.Time) bool {
+	n := len(c.restarted)
+	return n > 0 && c.restarted[n-1].After(t.Add(-c.plan.Claim))
 }
 
 func (c *checker) releases(a *acquisition) {
@@ -247,10 +248,10 @@ func (c *checker) released(a *acquisition, wasAlive bool, err error) {
 	}
 	r := c.resources[a.resource]
 	well, cuts := a.host.wellSince(a.called.Add(-c.plan.Claim))
-	excused := !well || cuts > 2 || c.restarted(a.called)
+	excused := !well || cuts > 2 || c.newServer(a.called)
 	switch {
-	case errors.Is(err, signalbox.ErrForced) && r.forced[a.lease.ID()]:
-	case errors.Is(err, signalbox.ErrLeaseLost) && (excused || r.forced[a.lease.ID()]):
+	case errors.Is(err, signalbox.ErrForced) && r.wasForced(a):
+	case errors.Is(err, signalbox.ErrLeaseLost) && (excused || r.wasForced(a)):
 	case errors.Is(err, signalbox.ErrUnavailable) && excused:
 	default:
 		c.violated("a lease lost without a reason: %s: %v", a.label, err)

@@ -200,9 +200,20 @@ func (l *link) carryDown(r *rand.Rand) {
 			l.deliver(data)
 		}
 		if err != nil {
-			l.reset()
+			l.hungUp()
 			return
 		}
+	}
+}
+
+// hungUp ends a link that the engine has closed, or that is reset already. The client finds out when it next uses it:
+// go-redis looks for that before only on sockets of the operating system.
+func (l *link) hungUp() {
+	select {
+	case <-l.done:
+	default:
+		l.host.wasCut()
+		l.reset()
 	}
 }
 

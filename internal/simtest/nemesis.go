@@ -15,13 +15,6 @@ type nemesis struct {
 	random  *rand.Rand
 	acts    []func()
 	evicted map[string]bool
-	past    []pastLease // to forge with
-}
-
-type pastLease struct {
-	resource *ledger.Resource
-	id       string
-	gone     time.Time // from then on it is surely not held
 }
 
 func newNemesis(w *world) *nemesis {
@@ -38,7 +31,7 @@ func newNemesis(w *world) *nemesis {
 		{w.plan.Kills, n.kill},
 		{w.plan.Forces, n.force},
 		{w.plan.Resizes, n.resize},
-		{true, n.forge},
+		{!w.plan.Ancient, n.forge}, // a message from the past could make a forged id real
 	} {
 		if turn.on {
 			n.acts = append(n.acts, turn.act)
@@ -61,7 +54,7 @@ func (n *nemesis) run(stop <-chan struct{}) {
 		case <-pause.C:
 		}
 		n.look(look%25 == 0)
-		if now := time.Now(); now.After(next) && now.Before(calm) {
+		if now := time.Now(); len(n.acts) > 0 && now.After(next) && now.Before(calm) {
 			n.acts[n.random.IntN(len(n.acts))]()
 			next = time.Now().Add(n.gap())
 		}
@@ -120,12 +113,13 @@ func (n *nemesis) restart() {
 		n.world.check.must("restart", err)
 		return
 	}
+	n.world.check.restarts()
 	before := n.world.network.replace(e)
 	n.world.check.must("close the engine", before.Close())
 	for _, b := range n.world.boxes {
 		b.host.resetAll()
 	}
-	n.world.check.restarted1()
+	n.world.check.hasRestarted()
 }
 
 // evict deletes one key of a resource, once in a run: two at once may leave nothing to mend from.
@@ -147,9 +141,6 @@ func (n *nemesis) kill() {
 		{"SCRIPT", "FLUSH"}, {"CLIENT", "KILL", "TYPE", "normal"}, {"CLIENT", "KILL", "TYPE", "pubsub"},
 	}[n.random.IntN(3)]
 	n.world.trace.note("%v", command)
-	for _, b := range n.world.boxes {
-		b.host.wasCut()
-	}
 	n.world.check.must("kill", n.world.direct.Do(context.Background(), command...).Err())
 }
 
@@ -175,17 +166,17 @@ func (n *nemesis) resize() {
 	n.world.check.must("name", err)
 	n.world.trace.note("%s is resized to %d", r.Name, limit)
 	// A larger limit may be used before the call returns, a smaller one need not be used before.
-	n.world.check.resizes(r.Name, limit, n.world.plan.Limits[at], true)
+	n.world.check.resizes(r.Name, limit, true)
 	_, err = n.world.ledger.Resize(context.Background(), r, limit)
 	n.world.check.must("resize", err)
-	n.world.check.resizes(r.Name, limit, n.world.plan.Limits[at], false)
+	n.world.check.resizes(r.Name, limit, false)
 }
 
 // forge is L4: it renews and releases what is not held by the id it uses: an old lease, a waiter, or nothing.
 func (n *nemesis) forge() {
 	ctx := context.Background()
 	r := n.anyResource()
-	id := n.world.check.notHeld(r.Name, n.random)
+	id := n.world.check.notHeld(r.Name)
 	n.world.trace.note("somebody renews and releases %s without holding it", id)
 	renewed := n.world.ledger.RenewAll(ctx, []ledger.RenewRequest{
 		{Resource: r, Leases: []ledger.Renewal{{ID: id, TTL: time.Hour}}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"io"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -34,6 +35,23 @@ func (n *network) replace(e *engine.Engine) (before *engine.Engine) {
 	defer n.mu.Unlock()
 	before, n.engine = n.engine, e
 	return before
+}
+
+// direct is a connection that no fault reaches but the end of the server.
+func (n *network) direct() (net.Conn, error) {
+	conn, err := n.server().Dial()
+	return directConn{conn}, err
+}
+
+// directConn says EOF for every failure, since that is what go-redis retries after.
+type directConn struct{ net.Conn }
+
+func (c directConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if err != nil {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // host is the machine that one box runs on, as the network sees it.

@@ -53,6 +53,7 @@ func Run(t *testing.T, plan Plan) {
 			}
 		}()
 		w.run()
+		t.Logf("%d acquisitions, %d granted", len(w.check.byLabel), w.check.grants)
 	})
 }
 
@@ -66,7 +67,7 @@ func newWorld(plan *Plan) (*world, error) {
 	w := &world{plan: plan, trace: t, check: check, ends: t.origin.Add(plan.Length + calmFor)}
 	w.network = &network{plan: plan, trace: t, fault: check.broken, engine: e}
 	w.direct = redis.NewClient(&redis.Options{
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return w.network.server().Dial() },
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return w.network.direct() },
 		// CLIENT KILL and restarts hit this client too.
 		MaxRetries:               5,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -123,6 +124,8 @@ func (w *world) run() {
 	}
 	w.check.must("close the client", w.direct.Close())
 	w.check.must("close the engine", w.network.server().Close())
+	// A pool that could not dial for long tries on by itself until it finds itself closed.
+	time.Sleep(w.plan.Timeout + 2*time.Second)
 }
 
 // patience is in virtual time, and longer than any queue can take.
@@ -171,11 +174,12 @@ func (w *world) nothingLeft() {
 		_, err = w.ledger.Resize(ctx, resource, 0)
 		w.check.must("clear the operator's limit", err)
 	}
-	// A record that eviction has taken away is mended with a lease for all there is, and lives as long as that.
-	time.Sleep(2*max(w.plan.longestTTL(), w.plan.Claim) + tail + time.Second)
+	// A mended or resized state lives a tail longer than the keys it is about, which have one themselves.
+	time.Sleep(2*max(w.plan.longestTTL(), w.plan.Claim) + 2*tail + time.Second)
 	keys, err := w.direct.Keys(ctx, "*").Result()
 	w.check.must("list the keys", err)
 	if len(keys) > 0 {
-		w.check.broken("L6: left behind: %q", keys)
+		state := w.direct.HGetAll(ctx, keys[0]).Val()
+		w.check.broken("L6: left behind: %q, of %v to live: %q", keys, w.direct.PTTL(ctx, keys[0]).Val(), state)
 	}
 }

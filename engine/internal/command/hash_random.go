@@ -13,11 +13,12 @@ type randomFields struct {
 }
 
 func parseRandomFields(c *Ctx) (request randomFields, err error) {
-	if request.count, err = c.signedCount(2); err != nil {
+	if len(c.Args) == 3 {
+		request.count, err = c.signedCount(2)
 		return request, err
 	}
-	if len(c.Args) == 3 {
-		return request, nil
+	if request.count, err = c.Int(2); err != nil {
+		return request, err
 	}
 	if len(c.Args) > 4 || !Is(c.Args[3], "WITHVALUES") {
 		return request, ErrSyntax
@@ -27,7 +28,8 @@ func parseRandomFields(c *Ctx) (request randomFields, err error) {
 	if request.count < -math.MaxInt64/2 || request.count > math.MaxInt64/2 {
 		return request, ErrOutOfRange
 	}
-	return request, nil
+	_, err = c.signedCount(2)
+	return request, err
 }
 
 func hrandfield(c *Ctx) error {

@@ -224,6 +224,23 @@ func dbsize(c *Ctx) error {
 	return nil
 }
 
+func swapdb(c *Ctx) error {
+	var dbs [2]*keyspace.DB
+	for i, which := range []string{"first", "second"} {
+		index, ok := ParseInt(c.Args[1+i])
+		if !ok || index < math.MinInt32 || index > math.MaxInt32 {
+			return Error("ERR invalid " + which + " DB index")
+		}
+		dbs[i] = c.Space.DB(int(index))
+	}
+	if dbs[0] == nil || dbs[1] == nil {
+		return Error("ERR DB index is out of range")
+	}
+	c.Space.Swap(dbs[0], dbs[1], c.NowMs())
+	c.Out.SimpleString("OK")
+	return nil
+}
+
 func flushdb(c *Ctx) error { return c.flush(c.DB.Index, c.DB.Index) }
 
 func flushall(c *Ctx) error { return c.flush(0, keyspace.Databases-1) }
@@ -299,6 +316,10 @@ var keySpecs = []Spec{
 	{
 		Name: "flushdb", Arity: -1, Flags: Write, Group: "server", Since: "1.0.0",
 		Summary: "Deletes all keys of the database.", Complexity: "O(N) for N keys in the database", Run: flushdb,
+	},
+	{
+		Name: "swapdb", Arity: 3, Flags: Write | Fast, Group: "server", Since: "4.0.0",
+		Summary: "Exchanges the keys of two databases.", Complexity: "O(N) for N clients that watch or wait for keys of the two", Run: swapdb,
 	},
 	{
 		Name: "flushall", Arity: -1, Flags: Write, Group: "server", Since: "1.0.0",

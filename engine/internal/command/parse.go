@@ -87,6 +87,9 @@ func (c *Ctx) Float(i int) (float64, error) {
 func (c *Ctx) TimeoutUs(i int) (int64, error) {
 	seconds, ok := ParseFloat(c.Args[i])
 	if !ok {
+		if _, err := strconv.ParseFloat(string(c.Args[i]), 64); isRangeError(err) {
+			return 0, ErrNegative // Redis reads a long double, which then overflows
+		}
 		return 0, ErrTimeout
 	}
 	if ms := math.Ceil(seconds * 1e3); ms < 0 || ms >= math.MaxInt64 {

@@ -206,12 +206,14 @@ func (a *setAlgebra) smallestFirst() {
 
 func unionOf(a *setAlgebra) *ds.SortedSet {
 	a.smallestFirst()
-	result := ds.NewSortedSet()
+	result := ds.NewLargeSortedSet()
 	for _, s := range a.sources {
 		for member, score := range s.all() {
 			score = s.weighted(score)
 			if old, ok := result.ScoreString(member); ok {
-				score = a.aggregate(old, score)
+				if score = a.aggregate(old, score); score == 0 {
+					result.RemoveString(member) // so that the sign is the new one's
+				}
 			}
 			result.Add(member, score)
 		}
@@ -240,7 +242,7 @@ members:
 }
 
 func intersectionOf(a *setAlgebra) *ds.SortedSet {
-	result := ds.NewSortedSet()
+	result := ds.NewLargeSortedSet()
 	a.intersect(func(member string, score float64) bool {
 		result.Add(member, score)
 		return true
@@ -249,7 +251,7 @@ func intersectionOf(a *setAlgebra) *ds.SortedSet {
 }
 
 func differenceOf(a *setAlgebra) *ds.SortedSet {
-	result := ds.NewSortedSet()
+	result := ds.NewLargeSortedSet()
 members:
 	for member, score := range a.sources[0].all() {
 		for _, s := range a.sources[1:] {
@@ -283,7 +285,7 @@ func zcombinestore(f algebraForm) func(c *Ctx) error {
 		if err != nil {
 			return err
 		}
-		storeSortedSet(c, c.Args[1], f.combine(a))
+		storeSortedSet(c, c.Args[1], f.combine(a).Compact())
 		return nil
 	}
 }

@@ -302,16 +302,17 @@ func TestSortedSetBlocking(t *testing.T) {
 	// A key that got another type meanwhile does not end the wait, and does not
 	// hide the key that did get members.
 	call(t, c, "SET", "a", "x")
-	c.Resumed = true
+	c.Ready = []byte("a")
 	call(t, c, "BZMPOP", "0", "2", "a", "b", "MAX")
 	if _, ok := c.TakeBlock(); !ok {
 		t.Error("BZMPOP waits no longer after a key of another type came")
 	}
 	fill(t, c, "b", 2)
+	c.Ready = []byte("b")
 	if call(t, c, "BZPOPMAX", "a", "b", "0"); string(c.Out.Bytes()) != "*3\r\n$1\r\nb\r\n$2\r\nm1\r\n$1\r\n1\r\n" {
 		t.Errorf("BZPOPMAX: got %q", c.Out.Bytes())
 	}
-	c.Resumed = false
+	c.Ready = nil
 	if v := call(t, c, "BZPOPMAX", "a", "b", "0"); !v.IsError() {
 		t.Errorf("BZPOPMAX of a string: got %s", v)
 	}

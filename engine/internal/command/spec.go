@@ -26,7 +26,7 @@ const (
 	NoAuth // may be called before AUTH
 	AllowBusy
 	MovableKeys
-	NoMulti // may not be queued in a transaction
+	NoMulti         // may not be queued in a transaction
 	NoMandatoryKeys // finding no keys in a call is no error
 )
 

@@ -207,6 +207,10 @@ func storePairs(c *Ctx) error {
 
 var stringSpecs = []Spec{
 	{
+		Name: "lcs", Arity: -3, Flags: ReadOnly, Keys: Keys{1, 2, 1}, Group: "string", Since: "7.0.0",
+		Summary: "Finds the longest common subsequence of two strings.", Complexity: "O(N*M) for strings of the lengths N and M", Run: lcs,
+	},
+	{
 		Name: "set", Arity: -3, Flags: Write | DenyOOM, Keys: Key(1), Group: "string", Since: "1.0.0",
 		Summary: "Sets a key to a string, whatever it held, with an expiry or a condition if wanted.", Complexity: "O(1)", Run: set,
 	},

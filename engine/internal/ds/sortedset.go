@@ -29,6 +29,27 @@ type SortedSet struct {
 // NewSortedSet returns an empty SortedSet.
 func NewSortedSet() *SortedSet { return &SortedSet{} }
 
+// NewLargeSortedSet returns an empty SortedSet that keeps the sign of every zero,
+// as the sorted sets do in which Redis combines others. See Compact.
+func NewLargeSortedSet() *SortedSet { return &SortedSet{large: true} }
+
+// Compact returns the set as Redis stores one that it has built at large: as if
+// its members had been added to an empty one, if they fit into a listpack, and as
+// it is otherwise. O(n) in what fits into a listpack.
+func (z *SortedSet) Compact() *SortedSet {
+	if z.Len() > sortedCompactLen {
+		return z
+	}
+	compact := NewSortedSet()
+	for member, score := range z.Ascend(0) {
+		compact.Add(member, score)
+	}
+	if compact.large {
+		return z
+	}
+	return compact
+}
+
 // Len returns the number of members.
 func (z *SortedSet) Len() int { return z.scores.Len() }
 

@@ -376,3 +376,24 @@ func requireEncoding(t *testing.T, compact, large string, limit int, build func(
 	add(strings.Repeat("x", 65))
 	require(encoding, large, "65 bytes")
 }
+
+// TestCompactDropsTheSignOfZeroAsAListpackDoes: a set that is built at large
+// keeps it, and so does one that is too large to be made compact.
+func TestCompactDropsTheSignOfZeroAsAListpackDoes(t *testing.T) {
+	t.Parallel()
+	minusZero := math.Copysign(0, -1)
+	small, large := NewLargeSortedSet(), NewLargeSortedSet()
+	small.Add("m", minusZero)
+	large.Add("m", minusZero)
+	large.Add(strings.Repeat("n", 65), 1)
+	for _, c := range []struct {
+		set      *SortedSet
+		encoding string
+		signed   bool
+	}{{small, "skiplist", true}, {small.Compact(), "listpack", false}, {large.Compact(), "skiplist", true}} {
+		score, ok := c.set.ScoreString("m")
+		if !ok || math.Signbit(score) != c.signed || c.set.Encoding() != c.encoding {
+			t.Errorf("%s: the score is %v, %v; want %s, signed %v", c.set.Encoding(), score, ok, c.encoding, c.signed)
+		}
+	}
+}

@@ -147,8 +147,12 @@ func (s *Session) flags() string {
 		set    bool
 		letter byte
 	}{
-		{s.Subscriber(), 'P'}, {s.transaction != nil, 'x'}, {s.blocked != nil, 'b'},
-		{s.noEvict, 'e'}, {s.noTouch, 'T'}, {s.closing, 'c'},
+		{s.Subscriber(), 'P'},
+		{s.transaction != nil, 'x'},
+		{s.blocked != nil, 'b'},
+		{s.noEvict, 'e'},
+		{s.noTouch, 'T'},
+		{s.closing, 'c'},
 	} {
 		if f.set {
 			flags.WriteByte(f.letter)

@@ -26,16 +26,16 @@ func newConfig(m *Machine) *config {
 	cfg := &config{maxBulkBytes: 512 << 20}
 	fixed := func(value string) param { return param{get: func() string { return value }} }
 	cfg.params = map[string]param{
-		"appendonly":         fixed("no"),
-		"save":               fixed(""),
-		"databases":          fixed("16"),
-		"maxmemory":          fixed("0"),
-		"maxmemory-policy":   fixed("noeviction"),
-		"cluster-enabled":    fixed("no"),
-		"port":               fixed(strconv.Itoa(m.options.Port)),
-		"unixsocket":         fixed(m.options.UnixPath),
-		"timeout":            fixed("0"),
-		"maxclients":         fixed(strconv.Itoa(m.options.MaxClients)),
+		"appendonly":       fixed("no"),
+		"save":             fixed(""),
+		"databases":        fixed("16"),
+		"maxmemory":        fixed("0"),
+		"maxmemory-policy": fixed("noeviction"),
+		"cluster-enabled":  fixed("no"),
+		"port":             fixed(strconv.Itoa(m.options.Port)),
+		"unixsocket":       fixed(m.options.UnixPath),
+		"timeout":          fixed("0"),
+		"maxclients":       fixed(strconv.Itoa(m.options.MaxClients)),
 		// No events are sent, so none can be asked for.
 		"notify-keyspace-events": fixed(""),
 		// When OBJECT ENCODING changes its answer.
@@ -44,7 +44,7 @@ func newConfig(m *Machine) *config {
 		"zset-max-listpack-entries": fixed("128"),
 		"zset-max-listpack-value":   fixed("64"),
 		"set-max-intset-entries":    fixed("512"),
-		"proto-max-bulk-len": bytesParam(&cfg.maxBulkBytes, 1<<20),
+		"proto-max-bulk-len":        bytesParam(&cfg.maxBulkBytes, 1<<20),
 		"requirepass": {
 			get: func() string { return m.options.Password },
 			set: func(value string) error { m.options.Password = value; return nil },
@@ -127,19 +127,8 @@ func (m *Machine) configSet(c *command.Ctx) error {
 	if len(pairs)%2 != 0 {
 		return command.Error("ERR wrong number of arguments for 'config|set' command")
 	}
-	seen := map[string]bool{}
-	for i := 0; i < len(pairs); i += 2 {
-		name := strings.ToLower(string(pairs[i]))
-		p, ok := m.config.params[name]
-		switch {
-		case !ok:
-			return command.Error(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", clip(pairs[i])))
-		case seen[name]:
-			return command.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%s') - duplicate parameter", name))
-		case p.set == nil && p.get() != string(pairs[i+1]):
-			return command.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%s') - can't set immutable config", name))
-		}
-		seen[name] = true
+	if err := m.config.check(pairs); err != nil {
+		return err
 	}
 	undo := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -151,12 +140,36 @@ func (m *Machine) configSet(c *command.Ctx) error {
 		before := p.get()
 		if err := p.set(string(pairs[i+1])); err != nil {
 			m.restore(undo)
-			return command.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%s') - %v", name, err))
+			return configFailed(name, err.Error())
 		}
 		undo[name] = before
 	}
 	c.Out.SimpleString("OK")
 	return nil
+}
+
+// check refuses what can be refused before anything is set. A fixed parameter
+// may be given the value that it has.
+func (cfg *config) check(pairs [][]byte) error {
+	seen := map[string]bool{}
+	for i := 0; i < len(pairs); i += 2 {
+		name := strings.ToLower(string(pairs[i]))
+		p, ok := cfg.params[name]
+		switch {
+		case !ok:
+			return command.Error(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", clip(pairs[i])))
+		case seen[name]:
+			return configFailed(name, "duplicate parameter")
+		case p.set == nil && p.get() != string(pairs[i+1]):
+			return configFailed(name, "can't set immutable config")
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+func configFailed(name, why string) error {
+	return command.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%s') - %s", name, why))
 }
 
 // restore sets parameters back to values that they had, which they must accept.

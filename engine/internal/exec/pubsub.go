@@ -147,7 +147,7 @@ func (m *Machine) pubsubContainer() command.Spec {
 				m.broker.shards.count(c)
 				return nil
 			}},
-			helpSpec("PUBSUB", "2.8.0",
+			helpSpec("PUBSUB", "6.2.0",
 				"CHANNELS [<pattern>]", "    Return the currently active channels matching a <pattern> (default: '*').",
 				"NUMPAT", "    Return number of subscriptions to patterns.",
 				"NUMSUB [<channel> ...]", "    Return the number of subscribers for the specified channels, excluding",

@@ -72,9 +72,21 @@ func (db *DB) Touch(key []byte) {
 	if len(db.waiting) == 0 {
 		return
 	}
-	if _, ok := db.waiting[string(key)]; ok {
+	if _, ok := db.waiting[string(key)]; ok && db.canServe(key) {
 		db.space.ready = append(db.space.ready, readyKey{db, string(key)})
 	}
+}
+
+// canServe reports whether key holds something that clients wait for. Only then
+// is it ready: what is there for a moment only, or is of another type, does not
+// get it a place before keys that others were put into meanwhile.
+func (db *DB) canServe(key []byte) bool {
+	o, ok := db.objects.Get(key)
+	if !ok {
+		return false
+	}
+	kind := o.Kind()
+	return kind == KindList || kind == KindSortedSet
 }
 
 // TakeReady returns the next ready key and its database.

@@ -76,7 +76,7 @@ func (c *conn) serve() {
 func (c *conn) process() bool {
 	s := c.server
 	s.mu.Lock()
-	if s.closed {
+	if s.closed || c.session.Closing() {
 		s.mu.Unlock()
 		return false
 	}
@@ -92,11 +92,14 @@ func (c *conn) process() bool {
 	if !wasBlocked {
 		c.armTimeout()
 	}
-	after := s.carryOut(nil)
 	c.take()
+	if !goOn {
+		s.machine.Disconnect(c.session) // whoever sees it closed sees it gone
+	}
+	after := s.carryOut()
 	s.mu.Unlock()
 	c.flush()
-	run(after)
+	settle(after)
 	return goOn
 }
 
@@ -164,7 +167,7 @@ func (c *conn) take() {
 }
 
 // deliver is sink's: a message, or the end of a wait.
-func (c *conn) deliver() func() {
+func (c *conn) deliver() {
 	if c.timer != nil && !c.isBlocked() {
 		c.timer.Stop()
 		c.timer = nil
@@ -173,15 +176,16 @@ func (c *conn) deliver() func() {
 	if c.leftover && !c.isBlocked() {
 		c.kick()
 	}
-	return c.flush
 }
 
 // hangUp is sink's: CLIENT KILL by another client.
-func (c *conn) hangUp() func() {
+func (c *conn) hangUp() {
 	c.take()
 	c.finish()
-	return c.flush
 }
+
+// settle is sink's.
+func (c *conn) settle() { c.flush() }
 
 // kick wakes the reader, so that it runs the requests behind a blocked one.
 func (c *conn) kick() {
@@ -274,6 +278,12 @@ func (c *conn) full() <-chan struct{} {
 	if len(c.pending)-c.written <= pauseAboveBytes || c.broken {
 		return nil
 	}
+	return c.whenDrained()
+}
+
+// whenDrained returns a channel that is closed once everything has been
+// written. c.out is held.
+func (c *conn) whenDrained() chan struct{} {
 	if c.drained == nil {
 		c.drained = make(chan struct{})
 	}
@@ -285,7 +295,8 @@ func (c *conn) abandon() {
 	_ = c.nc.Close() // closing twice, or a peer already gone, is no news
 }
 
-// end takes the connection out of the engine.
+// end takes the connection out of the engine once all its output has been
+// written, or cannot be.
 func (c *conn) end() {
 	s := c.server
 	s.mu.Lock()
@@ -294,14 +305,23 @@ func (c *conn) end() {
 	}
 	s.machine.Disconnect(c.session)
 	delete(s.bySession, c.session)
-	delete(s.conns, c)
-	after := s.carryOut(nil)
+	after := s.carryOut()
 	s.mu.Unlock()
-	run(after)
+	settle(after)
 	c.out.Lock()
-	waitForWriter := c.writing && c.hangup
-	c.out.Unlock()
-	if !waitForWriter {
-		c.abandon()
+	var drained chan struct{}
+	if c.writing && c.hangup {
+		drained = c.whenDrained()
 	}
+	c.out.Unlock()
+	if drained != nil {
+		select {
+		case <-drained:
+		case <-s.done:
+		}
+	}
+	c.abandon()
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
 }

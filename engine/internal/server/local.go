@@ -16,19 +16,19 @@ type local struct {
 	timer   *time.Timer
 }
 
-func (l *local) deliver() func() {
+func (l *local) deliver() {
 	if _, _, blocked := l.session.Blocked(); blocked {
-		return func() {}
+		return
 	}
-	return func() {
-		select {
-		case l.replied <- struct{}{}:
-		default:
-		}
+	select {
+	case l.replied <- struct{}{}:
+	default:
 	}
 }
 
-func (l *local) hangUp() func() { return func() {} }
+func (l *local) hangUp() {}
+
+func (l *local) settle() {}
 
 // Do runs one command in process and returns its decoded reply. Each call has
 // a session to itself: nothing carries over from one call to the next.
@@ -40,19 +40,19 @@ func (s *Server) Do(ctx context.Context, args [][]byte) (resp.Value, error) {
 	}
 	l := s.borrow()
 	s.machine.Step(nowUs(), l.session, args)
-	after := s.carryOut(nil)
+	after := s.carryOut()
 	number, untilUs, blocked := l.session.Blocked()
 	if !blocked {
 		value, err := s.giveBack(l)
 		s.mu.Unlock()
-		run(after)
+		settle(after)
 		return value, err
 	}
 	if untilUs != 0 {
 		l.timer = time.AfterFunc(time.Until(time.UnixMicro(untilUs)), func() { s.timeout(l.session, number) })
 	}
 	s.mu.Unlock()
-	run(after)
+	settle(after)
 	return s.await(ctx, l)
 }
 

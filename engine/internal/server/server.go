@@ -48,11 +48,14 @@ type Server struct {
 
 // sink is where a session's output goes: a connection, or a call in process.
 type sink interface {
-	// deliver takes the session's output. Called with the engine's lock held;
-	// it returns what is to be done once the lock has been given back.
-	deliver() (after func())
-	// hangUp ends the connection after its output. The lock is held.
-	hangUp() (after func())
+	// deliver takes the session's output. The engine's lock is held, and
+	// settle is called after.
+	deliver()
+	// hangUp ends the connection after its output. The lock is held, and
+	// settle is called after.
+	hangUp()
+	// settle does what must not be done under the lock. It never waits.
+	settle()
 }
 
 // New starts a server that listens nowhere yet.
@@ -70,14 +73,14 @@ func New(options Options) *Server {
 	var random [28]byte
 	rand.Read(random[:]) //nolint:errcheck // crypto/rand.Read never fails
 	s.machine = exec.New(exec.Options{
-		Password: options.Password,
-		Seed:     binary.LittleEndian.Uint64(random[20:]),
-		RunID:    hex.EncodeToString(random[:20]),
-		Port:     options.Port,
-		UnixPath: options.UnixPath,
+		Password:   options.Password,
+		Seed:       binary.LittleEndian.Uint64(random[20:]),
+		RunID:      hex.EncodeToString(random[:20]),
+		Port:       options.Port,
+		UnixPath:   options.UnixPath,
 		MaxClients: options.MaxClients,
-		Process:  processInfo,
-		Log:      options.Log,
+		Process:    processInfo,
+		Log:        options.Log,
 	}, nowUs())
 	return s
 }
@@ -196,26 +199,28 @@ func (s *Server) Connections() int {
 }
 
 // carryOut does what a batch asks for on other sessions than its own. The lock
-// is held; the functions it returns are to be called after it is given back.
-func (s *Server) carryOut(after []func()) []func() {
+// is held; those it returns are to be settled after it is given back.
+func (s *Server) carryOut() (after []sink) {
 	effects := s.machine.TakeEffects()
 	for _, session := range effects.Wake {
 		if sink, ok := s.bySession[session]; ok {
-			after = append(after, sink.deliver())
+			sink.deliver()
+			after = append(after, sink)
 		}
 	}
 	for _, session := range effects.Close {
 		if sink, ok := s.bySession[session]; ok {
-			after = append(after, sink.hangUp())
+			sink.hangUp()
+			after = append(after, sink)
 		}
 	}
 	s.armExpiry()
 	return after
 }
 
-func run(after []func()) {
-	for _, f := range after {
-		f()
+func settle(after []sink) {
+	for _, sink := range after {
+		sink.settle()
 	}
 }
 
@@ -223,9 +228,9 @@ func run(after []func()) {
 func (s *Server) timeout(session *exec.Session, number uint64) {
 	s.mu.Lock()
 	s.machine.Timeout(nowUs(), session, number)
-	after := s.carryOut(nil)
+	after := s.carryOut()
 	s.mu.Unlock()
-	run(after)
+	settle(after)
 }
 
 // armExpiry keeps active expiry going while any key can expire. The lock is held.
@@ -254,9 +259,9 @@ func (s *Server) tick() {
 		s.ticking = true
 		s.expiry.Reset(soon)
 	}
-	after := s.carryOut(nil)
+	after := s.carryOut()
 	s.mu.Unlock()
-	run(after)
+	settle(after)
 }
 
 // Close closes every listener and connection and waits until all has ended.

@@ -1,0 +1,191 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The scripts in testdata/script use the program as people do. Each has a private engine of its own. Beside the program
+// they have
+//
+//	record FILE COMMAND…          run a command and write its exit status to a file
+//	status N COMMAND…             run a command that must end with exit status N
+//	until PATTERN COMMAND…        run a command until its output matches
+//	untilfile FILE                wait for a file
+//	signal SIG holder|queue NAME  signal the signalbox that holds NAME, or waits first for it
+//	serving FILE                  wait for the output of serve --json, and set $TCP, $SERVER (its process id)
+
+const patience = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"signalbox": func() { os.Exit(Main(context.Background(), os.Args[1:])) },
+		"record":    record,
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("SIGNALBOX_STATE", filepath.Join(env.WorkDir, "state"))
+			env.Setenv("SIGNALBOX_URL", "")
+			env.Defer(func() { stopEngine(t, env) })
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"status": exitsWith, "until": until, "untilfile": untilFile, "signal": signalOwner, "serving": serving,
+		},
+	})
+}
+
+func stopEngine(t *testing.T, env *testscript.Env) {
+	stop := exec.Command("signalbox", "serve", "--stop")
+	stop.Env = append(os.Environ(), env.Vars...)
+	if output, err := stop.CombinedOutput(); err != nil {
+		t.Errorf("the private engine could not be ended: %v: %s", err, output)
+	}
+}
+
+// record passes signals on, so that a script that is cut short ends what it has started.
+func record() {
+	cmd := exec.Command(os.Args[2], os.Args[3:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	err := cmd.Start()
+	if err == nil {
+		go func() {
+			for s := range signals {
+				_ = cmd.Process.Signal(s) // it may have ended
+			}
+		}()
+		err = cmd.Wait()
+	}
+	code := cmd.ProcessState.ExitCode()
+	if w, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		code = 128 + int(w.Signal())
+	}
+	var exit *exec.ExitError
+	if err == nil || errors.As(err, &exit) {
+		// Written whole or not at all: scripts wait for it.
+		err = os.WriteFile(os.Args[1]+".new", []byte(strconv.Itoa(code)+"\n"), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(os.Args[1]+".new", os.Args[1])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N command…")
+	}
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Check(err)
+		}
+		got = exit.ExitCode()
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("exit status %d, want %s\n%s%s", got, args[0], ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// poll tries until it is done.
+func poll(ts *testscript.TestScript, what string, done func() bool) {
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s: not within %v", what, patience)
+		}
+		<-tick.C
+	}
+}
+
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until pattern command…")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	poll(ts, strings.Join(args, " "), func() bool {
+		return ts.Exec(args[1], args[2:]...) == nil && pattern.MatchString(ts.ReadFile("stdout"))
+	})
+}
+
+func untilFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: untilfile file")
+	}
+	poll(ts, args[0], func() bool {
+		_, err := os.Stat(ts.MkAbs(args[0]))
+		return err == nil
+	})
+}
+
+func signalOwner(ts *testscript.TestScript, neg bool, args []string) {
+	numbers := map[string]syscall.Signal{
+		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "KILL": syscall.SIGKILL,
+		"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+	}
+	if neg || len(args) != 3 || numbers[args[0]] == 0 {
+		ts.Fatalf("usage: signal SIG holder|queue NAME")
+	}
+	ts.Check(ts.Exec("signalbox", "inspect", "--json", args[2]))
+	var state stateJSON
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &state))
+	owner := ""
+	switch {
+	case args[1] == "holder" && len(state.Holders) > 0:
+		owner = state.Holders[0].Owner
+	case args[1] == "queue" && len(state.Queue) > 0:
+		owner = state.Queue[0].Owner
+	}
+	match := regexp.MustCompile(`:(\d+)\b`).FindStringSubmatch(owner)
+	if match == nil {
+		ts.Fatalf("no %s of %s: %q", args[1], args[2], owner)
+	}
+	id, err := strconv.Atoi(match[1])
+	ts.Check(err)
+	ts.Check(syscall.Kill(id, numbers[args[0]]))
+}
+
+func serving(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: serving file")
+	}
+	var found struct {
+		TCP string `json:"tcp"`
+		PID int    `json:"pid"`
+	}
+	poll(ts, args[0], func() bool {
+		text, err := os.ReadFile(ts.MkAbs(args[0]))
+		return err == nil && json.Unmarshal(text, &found) == nil
+	})
+	ts.Setenv("TCP", found.TCP)
+	ts.Setenv("SERVER", strconv.Itoa(found.PID))
+}

@@ -1,0 +1,42 @@
+package keyspace
+
+import (
+	"maps"
+	"slices"
+)
+
+// Swap exchanges the keys of two databases. Clients stay with the number of
+// theirs: those who watch a key that was there before or is now have seen it
+// change, and those who wait for a key that is there now will be served.
+func (s *Space) Swap(a, b *DB, nowMs int64) {
+	if a == b {
+		return
+	}
+	a.markSwapped(b, nowMs)
+	b.markSwapped(a, nowMs)
+	a.objects, b.objects = b.objects, a.objects
+	a.volatile, b.volatile = b.volatile, a.volatile
+	a.readyAll()
+	b.readyAll()
+	s.Dirty++
+}
+
+// markSwapped marks the watches on keys that db holds, or is about to get from
+// other. What has expired, in either, is not there.
+func (db *DB) markSwapped(other *DB, nowMs int64) {
+	for name := range db.watches {
+		key := []byte(name)
+		if db.Peek(key, nowMs) != nil || other.Peek(key, nowMs) != nil {
+			db.markWatches(name)
+		}
+	}
+}
+
+// readyAll makes every key ready that is there and waited for.
+func (db *DB) readyAll() {
+	for _, key := range slices.Sorted(maps.Keys(db.waiting)) {
+		if db.canServe([]byte(key)) {
+			db.space.ready = append(db.space.ready, readyKey{db, key})
+		}
+	}
+}
