@@ -1,23 +1,81 @@
 package conformance_test
 
 import (
+	"context"
+	"net"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-io/signalbox/conformance"
+	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/difftest"
 )
 
+// exercise runs the suite over clients with the given way to connect.
+func exercise(t *testing.T, addr string, dialer func(context.Context, string, string) (net.Conn, error)) {
+	t.Helper()
+	conformance.Exercise(t, func(t *testing.T) redis.UniversalClient {
+		client := redis.NewClient(&redis.Options{
+			Addr: addr, Dialer: dialer, MaxRetries: -1, ContextTimeoutEnabled: true,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})
+		t.Cleanup(func() {
+			if err := client.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return client
+	})
+}
+
 func TestRedis(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Run("suite", func(t *testing.T) { exercise(t, difftest.Redis(t).Addr, nil) })
+}
+
+func TestEngineOverTCP(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("suite", func(t *testing.T) {
-		server := difftest.Redis(t)
-		conformance.Exercise(t, func(t *testing.T) redis.UniversalClient {
-			client := redis.NewClient(&redis.Options{Addr: server.Addr, MaxRetries: -1, ContextTimeoutEnabled: true})
-			t.Cleanup(func() { client.Close() })
-			return client
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := openEngine(t)
+		served := make(chan error, 1)
+		go func() { served <- e.Serve(listener) }()
+		t.Cleanup(func() {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
 		})
+		exercise(t, listener.Addr().String(), nil)
 	})
+}
+
+func TestEngineInProcess(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Run("suite", func(t *testing.T) {
+		e := openEngine(t)
+		exercise(t, "engine", func(context.Context, string, string) (net.Conn, error) { return e.Dial() })
+	})
+}
+
+func openEngine(t *testing.T) *engine.Engine {
+	t.Helper()
+	e, err := engine.Open(engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
 }
