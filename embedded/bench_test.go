@@ -12,7 +12,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer box.Close() //nolint:errcheck // nothing is kept
+	defer box.Close()
 	mutex := box.Mutex("m")
 	b.ReportAllocs()
 	for b.Loop() {

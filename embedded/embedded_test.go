@@ -22,7 +22,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer box.Close() //nolint:errcheck // an example
+	defer box.Close()
 	ctx := context.Background()
 	err = box.Semaphore("downloads", 2).Do(ctx, func(context.Context) error {
 		state, err := box.Inspect(ctx, "downloads")

@@ -43,7 +43,9 @@ func TestServerDiesWithItsTest(t *testing.T) {
 	if os.Getenv("DIFFTEST_PANIC") != "" {
 		server := Redis(t)
 		fmt.Printf("addr %s\n", server.Addr)
-		bufio.NewReader(os.Stdin).ReadString('\n')
+		if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
 		go panic("on purpose, where no cleanup runs")
 		select {}
 	}
@@ -71,7 +73,9 @@ func TestServerDiesWithItsTest(t *testing.T) {
 	}
 	conn := connect(t, func() (net.Conn, error) { return net.Dial("tcp", addr) })
 	wantReply(t, conn, "+PONG", "PING")
-	io.WriteString(stdin, "\n")
+	if _, err := io.WriteString(stdin, "\n"); err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Wait(); err == nil {
 		t.Fatal("the child did not panic")
 	}

@@ -2,7 +2,6 @@ package exec
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/signalbox-io/signalbox/engine/internal/command"
 	"github.com/signalbox-io/signalbox/engine/internal/lua"
@@ -197,5 +196,3 @@ func helpSpec(container, since string, lines ...string) command.Spec {
 		},
 	}
 }
-
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }

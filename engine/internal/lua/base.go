@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -233,8 +234,8 @@ func (s *state) xpcall(l *glua.LState) int {
 }
 
 func errorValue(err error) glua.LValue {
-	api, ok := err.(*glua.ApiError)
-	if !ok {
+	var api *glua.ApiError
+	if !errors.As(err, &api) {
 		return glua.LString(err.Error())
 	}
 	if text, ok := api.Object.(glua.LString); ok {

@@ -195,7 +195,7 @@ func (s *state) plainMessage(api *glua.ApiError) string {
 func (s *state) setList(list **glua.LTable, name string, items [][]byte) {
 	t := *list
 	if t != nil && t.Metatable == glua.LNil {
-		var last glua.LValue = glua.LNil
+		last := glua.LNil
 		if n := t.MaxN(); n > 0 {
 			last = glua.LNumber(n)
 		}

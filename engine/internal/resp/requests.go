@@ -1,6 +1,9 @@
 package resp
 
-import "math"
+import (
+	"errors"
+	"math"
+)
 
 // Requests keeps every received byte in one buffer and cuts requests out of
 // it without copying them:
@@ -214,7 +217,7 @@ func (r *Requests) bulkHeader() (ok bool, err error) {
 	}
 	length, ok, err := r.header(min(limit, math.MaxInt-2), errBigBulkLine, errBulkLength)
 	switch {
-	case !ok && err == nil, err == errBigBulkLine:
+	case !ok && err == nil, errors.Is(err, errBigBulkLine):
 		return false, err
 	case kind != '$':
 		return false, unexpectedByte(kind)

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -187,7 +188,7 @@ func TestRequestsErrorIsFinal(t *testing.T) {
 	r.Advance(copy(r.Space(), "*x\r\nPING\r\n"))
 	for range 3 {
 		argv, ok, err := r.Next()
-		if argv != nil || ok || err != errMultibulkLength {
+		if argv != nil || ok || !errors.Is(err, errMultibulkLength) {
 			t.Fatalf("got %q, %v, %v", argv, ok, err)
 		}
 		r.Advance(copy(r.Space(), "PING\r\n"))

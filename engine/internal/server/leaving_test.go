@@ -25,7 +25,7 @@ func TestCloseDoesNotWaitForAReaderThatHasLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // a test's connection
+	defer conn.Close()
 	if _, err := s.Do(context.Background(), args("SET", "big", strings.Repeat("v", 32<<20))); err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func New(options Options) *Server {
 		done:      make(chan struct{}),
 	}
 	var random [28]byte
-	rand.Read(random[:]) //nolint:errcheck // crypto/rand.Read never fails
+	rand.Read(random[:]) // never fails
 	s.machine = exec.New(exec.Options{
 		Password:   options.Password,
 		Seed:       binary.LittleEndian.Uint64(random[20:]),

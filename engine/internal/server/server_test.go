@@ -229,7 +229,7 @@ func TestAHugePipelineNeedsNoReaderOverTCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // a test's connection
+	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"errors"
 	"net"
 	"syscall"
 )
@@ -47,9 +48,9 @@ func (w *socketWriter) write(fd uintptr) bool {
 		switch {
 		case err == nil:
 			w.n = n
-		case err == syscall.EINTR: //nolint:errorlint // an errno, never wrapped
+		case errors.Is(err, syscall.EINTR):
 			continue
-		case err != syscall.EAGAIN: //nolint:errorlint // an errno, never wrapped
+		case !errors.Is(err, syscall.EAGAIN):
 			w.err = err
 		}
 		return true // never wait: what is left goes on in a goroutine
