@@ -86,7 +86,7 @@ func (c *child) wait() {
 		var status unix.WaitStatus
 		_, err := unix.Wait4(c.group, &status, unix.WUNTRACED, nil)
 		switch {
-		case err == unix.EINTR: //nolint:errorlint // system calls return bare numbers
+		case err == unix.EINTR: // system calls return bare numbers
 		case err != nil:
 			c.states <- state{status: exitFailure}
 			return

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,7 +93,10 @@ func shortSocket(folder string) (string, error) {
 }
 
 // url is where the engine is reached.
-func (p *private) url() string { return "unix://" + filepath.ToSlash(p.socket) }
+func (p *private) url() string {
+	u := url.URL{Scheme: "unix", Path: filepath.ToSlash(p.socket)}
+	return u.String()
+}
 
 // ping asks the engine for an answer. It returns errNotRunning if there is none.
 func (p *private) ping(ctx context.Context) error {

@@ -68,7 +68,10 @@ func (a *app) release(cmd *cobra.Command, box *signalbox.Box, args []string, all
 
 // confirmed asks the person at the terminal.
 func (a *app) confirmed(state signalbox.State, args []string, all bool) bool {
-	whom := count(state.Leases, "lease")
+	whom, whose := count(state.Leases, "lease"), "Their holders"
+	if state.Leases == 1 || !all {
+		whose = "Its holder"
+	}
 	if !all {
 		whom = args[1]
 		for _, h := range state.Holders {
@@ -77,7 +80,7 @@ func (a *app) confirmed(state signalbox.State, args []string, all bool) bool {
 			}
 		}
 	}
-	fmt.Fprintf(a.stderr, "%s: end %s? Its holder may still be at work. [y/N] ", printable(state.Resource), whom)
+	fmt.Fprintf(a.stderr, "%s: end %s? %s may still be at work. [y/N] ", printable(state.Resource), whom, whose)
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	return err == nil && strings.EqualFold(strings.TrimSpace(answer), "y")
 }
