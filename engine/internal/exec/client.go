@@ -18,7 +18,7 @@ func (m *Machine) clientSpecs() []command.Spec {
 	}
 	return []command.Spec{{
 		Name: "client", Arity: -2, Group: "connection", Since: "2.4.0", Summary: "A container for commands on client connections.",
-		Complexity: "Depends on subcommand.",
+		Complexity: "that of the subcommand",
 		Sub: []command.Spec{
 			sub("id", 2, "5.0.0", "Answers with the connection's number.", clientID),
 			sub("setname", 3, "2.6.9", "Names the connection.", clientSetName),

@@ -90,7 +90,7 @@ func (m *Machine) configSpecs() []command.Spec {
 	const flags = command.Admin | command.NoScript | command.Loading | command.Stale
 	return []command.Spec{{
 		Name: "config", Arity: -2, Group: "server", Since: "2.0.0", Summary: "A container for commands on the configuration.",
-		Complexity: "Depends on subcommand.",
+		Complexity: "that of the subcommand",
 		Sub: []command.Spec{
 			{Name: "get", Arity: -3, Flags: flags, Since: "2.0.0", Summary: "Answers with the parameters that match patterns.", Run: m.configGet},
 			{Name: "set", Arity: -4, Flags: flags, Since: "2.0.0", Summary: "Changes parameters, all or none.", Run: m.configSet},

@@ -18,7 +18,7 @@ func (m *Machine) connectionSpecs() []command.Spec {
 		{Name: "ping", Arity: -1, Flags: command.Fast, Group: "connection", Since: "1.0.0", Summary: "Answers PONG, or the given message.", Complexity: "O(1)", Run: ping},
 		{Name: "echo", Arity: 2, Flags: fast, Group: "connection", Since: "1.0.0", Summary: "Answers with the given message.", Complexity: "O(1)", Run: echo},
 		{Name: "hello", Arity: -1, Flags: open, Group: "connection", Since: "6.0.0", Summary: "Agrees on the protocol version, and may authenticate and name the connection.", Complexity: "O(1)", Run: m.hello},
-		{Name: "auth", Arity: -2, Flags: open, Group: "connection", Since: "1.0.0", Summary: "Authenticates the connection.", Complexity: "O(N) where N is the number of passwords defined for the user", Run: m.auth},
+		{Name: "auth", Arity: -2, Flags: open, Group: "connection", Since: "1.0.0", Summary: "Authenticates the connection.", Complexity: "O(N) for a password of N bytes", Run: m.auth},
 		{Name: "select", Arity: 2, Flags: fast, Group: "connection", Since: "1.0.0", Summary: "Changes the database of the connection.", Complexity: "O(1)", Run: m.selectDB},
 		{Name: "quit", Arity: -1, Flags: open, Group: "connection", Since: "1.0.0", Summary: "Closes the connection.", Complexity: "O(1)", Run: quit},
 		{Name: "reset", Arity: 1, Flags: open, Group: "connection", Since: "6.2.0", Summary: "Puts the connection back into its first state.", Complexity: "O(1)", Run: m.reset},

@@ -27,7 +27,7 @@ func (m *Machine) infoSpecs() []command.Spec {
 		{Name: "time", Arity: 1, Flags: flags | command.Fast, Group: "server", Since: "2.6.0", Summary: "Answers with the server's time: seconds and microseconds.", Complexity: "O(1)", Run: timeNow},
 		{
 			Name: "debug", Arity: -2, Flags: command.Admin | command.NoScript | flags, Group: "server", Since: "1.0.0",
-			Summary: "A container for commands for debugging.", Complexity: "Depends on subcommand.", Run: debug,
+			Summary: "A container for commands for debugging.", Complexity: "that of the subcommand", Run: debug,
 		},
 	}
 }

@@ -14,7 +14,7 @@ func (m *Machine) introspectSpecs() []command.Spec {
 	const flags = command.Loading | command.Stale
 	return []command.Spec{{
 		Name: "command", Arity: -1, Flags: flags, Group: "server", Since: "2.8.13", Summary: "Describes all commands.",
-		Complexity: "O(N) where N is the total number of Redis commands",
+		Complexity: "O(N) for N commands in the table",
 		Run:        m.commandAll,
 		Sub: []command.Spec{
 			{Name: "count", Arity: 2, Flags: flags, Since: "2.8.13", Summary: "Counts the commands.", Run: m.commandCount},

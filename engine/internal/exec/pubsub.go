@@ -92,7 +92,7 @@ func (m *Machine) pubsubSpecs() []command.Spec {
 	spec := func(name string, arity int, since, summary string, run func(*command.Ctx) error) command.Spec {
 		return command.Spec{
 			Name: name, Arity: arity, Flags: flags, Group: "pubsub", Since: since, Summary: summary,
-			Complexity: "O(N) where N is the number of channels.", Run: run,
+			Complexity: "O(N) for N channels", Run: run,
 		}
 	}
 	sharded := func(s command.Spec) command.Spec {
@@ -110,13 +110,13 @@ func (m *Machine) pubsubSpecs() []command.Spec {
 		{
 			Name: "publish", Arity: 3, Flags: publishFlags, Group: "pubsub", Since: since,
 			Summary:    "Posts a message to a channel and says how many received it.",
-			Complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of subscribed patterns (by any client).",
+			Complexity: "O(N+M) for N subscribers of the channel and M patterns that anybody is subscribed to",
 			Run:        m.publish,
 		},
 		{
 			Name: "spublish", Arity: 3, Flags: publishFlags, Keys: command.Key(1), Group: "pubsub", Since: "7.0.0",
 			Summary:    "Posts a message to a shard channel and says how many received it.",
-			Complexity: "O(N) where N is the number of clients subscribed to the receiving shard channel.",
+			Complexity: "O(N) for N subscribers of the channel",
 			Run:        m.spublish,
 		},
 		m.pubsubContainer(),
@@ -127,7 +127,7 @@ func (m *Machine) pubsubContainer() command.Spec {
 	const flags = command.PubSub | command.Loading | command.Stale
 	return command.Spec{
 		Name: "pubsub", Arity: -2, Group: "pubsub", Since: "2.8.0", Summary: "A container for commands on publish and subscribe.",
-		Complexity: "Depends on subcommand.",
+		Complexity: "that of the subcommand",
 		Sub: []command.Spec{
 			{Name: "channels", Arity: -2, Flags: flags, Since: "2.8.0", Summary: "Lists the channels that have subscribers.", Run: func(c *command.Ctx) error {
 				return m.broker.channels.list(c)

@@ -19,7 +19,7 @@ func (m *Machine) scriptingSpecs() []command.Spec {
 	const (
 		flags      = command.NoScript | command.SkipMonitor | command.Stale | command.MovableKeys | command.NoMandatoryKeys
 		since      = "2.6.0"
-		complexity = "Depends on the script that is executed."
+		complexity = "that of the script"
 	)
 	return []command.Spec{
 		{
@@ -32,7 +32,7 @@ func (m *Machine) scriptingSpecs() []command.Spec {
 		},
 		{
 			Name: "script", Arity: -2, Group: "scripting", Since: since, Summary: "A container for commands on the script cache.",
-			Complexity: "Depends on subcommand.", Sub: m.scriptSubcommands(),
+			Complexity: "that of the subcommand", Sub: m.scriptSubcommands(),
 		},
 	}
 }

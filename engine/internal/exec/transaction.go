@@ -39,15 +39,15 @@ func (m *Machine) transactionSpecs() []command.Spec {
 		{
 			Name: "exec", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.SkipSlowlog,
 			Group: "transactions", Since: "1.2.0",
-			Summary: "Runs the queued commands as one, unless a watched key has changed.", Complexity: "Depends on commands in the transaction", Run: m.exec,
+			Summary: "Runs the queued commands as one, unless a watched key has changed.", Complexity: "that of the queued commands together", Run: m.exec,
 		},
 		{
 			Name: "discard", Arity: 1, Flags: flags, Group: "transactions", Since: "2.0.0",
-			Summary: "Forgets the queued commands and all watched keys.", Complexity: "O(N), when N is the number of queued commands", Run: m.discard,
+			Summary: "Forgets the queued commands and all watched keys.", Complexity: "O(N) for N queued commands", Run: m.discard,
 		},
 		{
 			Name: "watch", Arity: -2, Flags: flags, Keys: command.KeysFrom(1), Group: "transactions", Since: "2.2.0",
-			Summary: "Makes the next transaction depend on keys staying as they are.", Complexity: "O(1) for every key.", Run: m.watch,
+			Summary: "Makes the next transaction depend on keys staying as they are.", Complexity: "O(1) a key", Run: m.watch,
 		},
 		{
 			Name: "unwatch", Arity: 1, Flags: flags, Group: "transactions", Since: "2.2.0",
