@@ -183,10 +183,10 @@ func (b *Box) checkServer(ctx context.Context) error {
 // resource checks a name for the calls that take one.
 func (b *Box) resource(ctx context.Context, verb, name string) (*ledger.Resource, error) {
 	resource, err := ledger.NewResource(name)
-	if err == nil {
-		err = b.checkServer(ctx)
-	}
 	if err != nil {
+		return nil, fmt.Errorf("%s: %w", verb, err) // it tells as much of the name as fits
+	}
+	if err := b.checkServer(ctx); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", verb, name, err)
 	}
 	return resource, nil

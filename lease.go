@@ -32,6 +32,7 @@ type Lease struct {
 	ended    bool
 	deadline time.Time
 	timer    *time.Timer
+	trouble  error         // of the last renewal, nil if it succeeded
 	released chan struct{} // made by the first Release, closed when it is done
 	outcome  error         // of that one
 }
@@ -192,8 +193,13 @@ func (l *Lease) expire() {
 		l.mu.Unlock()
 		return
 	}
+	trouble := l.trouble
 	l.mu.Unlock()
-	l.end(fmt.Errorf("%w: %q could not be renewed in time", ErrLeaseLost, l.resource.Name))
+	err := fmt.Errorf("%w: %q could not be renewed in time", ErrLeaseLost, l.resource.Name)
+	if trouble != nil {
+		err = fmt.Errorf("%w: %w", err, trouble)
+	}
+	l.end(err)
 }
 
 // renewed takes the answer to a renewal.
@@ -201,6 +207,9 @@ func (l *Lease) renewed(sent time.Time, hold ledger.Hold, err error) {
 	switch {
 	case err != nil && ledger.Retryable(err):
 		l.renewals++
+		l.mu.Lock()
+		l.trouble = err
+		l.mu.Unlock()
 		pause := min(backoff(l.box.claim), l.ttl/20) << min(l.renewals, 4)
 		l.box.keeper.schedule(&l.duty, time.Now().Add(pause))
 	case err != nil:
@@ -221,6 +230,7 @@ func (l *Lease) extend(sent time.Time) {
 		l.mu.Unlock()
 		return
 	}
+	l.trouble = nil
 	l.deadline = sent.Add(l.ttl - margin(l.ttl))
 	l.timer.Reset(time.Until(l.deadline))
 	l.mu.Unlock()

@@ -24,14 +24,14 @@ const knownURLs = "redis://[user:password@]host:port/db, rediss://…, unix://[u
 // The query may hold the options of go-redis, such as ?read_timeout=1s. The password is the data servers'; Sentinels
 // that want one are given ?sentinel_username= and ?sentinel_password=.
 func Open(ctx context.Context, rawURL string, options ...Option) (*Box, error) {
-	client, err := dial(rawURL)
+	client, place, err := dial(rawURL)
 	if err != nil {
 		return nil, err
 	}
 	b := New(client, options...)
 	b.ownsClient = true
 	if err := b.checkServer(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open: %w", err), b.Close())
+		return nil, errors.Join(fmt.Errorf("open %s: %w", place, err), b.Close())
 	}
 	return b, nil
 }
@@ -46,21 +46,22 @@ type target struct {
 	query    url.Values
 }
 
-func dial(rawURL string) (redis.UniversalClient, error) {
+// dial returns a client, and how to call the servers behind it.
+func dial(rawURL string) (client redis.UniversalClient, place string, err error) {
 	t, err := parseTarget(rawURL)
 	if err == nil {
-		var client redis.UniversalClient
+		place = t.place()
 		if client, err = t.client(); err == nil {
-			return client, nil
+			return client, place, nil
 		}
 	}
-	return nil, fmt.Errorf("open: %w: %s; known are %s", ErrInvalid, redact(err, t.user), knownURLs)
+	return nil, "", fmt.Errorf("open: %w: %s; known are %s", ErrInvalid, redact(err, t.user), knownURLs)
 }
 
 func parseTarget(rawURL string) (target, error) {
 	var t target
 	scheme, rest, ok := strings.Cut(rawURL, "://")
-	if !ok {
+	if !ok || strings.ContainsAny(scheme, ":/@?#") {
 		return t, errors.New("the URL has no scheme")
 	}
 	t.scheme, t.topology, _ = strings.Cut(scheme, "+")
@@ -74,18 +75,53 @@ func parseTarget(rawURL string) (target, error) {
 	if t.query, err = url.ParseQuery(query); err != nil {
 		return t, errors.New("the query does not parse")
 	}
-	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		name, password, _ := strings.Cut(rest[:at], ":")
-		name, errName := url.PathUnescape(name)
-		password, errPassword := url.PathUnescape(password)
-		if errName != nil || errPassword != nil {
-			return t, errors.New("the user or the password is not escaped as a URL wants it")
-		}
-		t.user, rest = url.UserPassword(name, password), rest[at+1:]
+	if strings.Contains(query, "@") {
+		// More likely the ? belongs to a password, which would be taken for a host and be told to everybody.
+		return t, errors.New("behind the ? stands an @: a ? in a password is written %3F, an @ in the query %40")
+	}
+	if rest, err = t.takeUser(rest); err != nil {
+		return t, err
 	}
 	hosts, path, _ := strings.Cut(rest, "/")
-	t.hosts, t.path = strings.Split(hosts, ","), "/"+path
+	t.hosts = strings.Split(hosts, ",")
+	if t.path, err = url.PathUnescape("/" + path); err != nil {
+		return t, errors.New("the path is not escaped as a URL wants it: a % is written %25")
+	}
 	return t, nil
+}
+
+// takeUser takes user and password off what stands behind the scheme, and returns the rest. The path of a socket may
+// hold an @ itself.
+func (t *target) takeUser(rest string) (string, error) {
+	at := strings.LastIndexByte(rest, '@')
+	if t.scheme == "unix" {
+		if strings.HasPrefix(rest, "/") {
+			return rest, nil
+		}
+		if at = strings.Index(rest, "@/"); at < 0 {
+			return "", errors.New("the path of the socket is missing, or does not begin with a /")
+		}
+	}
+	if at < 0 {
+		return rest, nil
+	}
+	name, password, _ := strings.Cut(rest[:at], ":")
+	name, errName := url.PathUnescape(name)
+	password, errPassword := url.PathUnescape(password)
+	if errName != nil || errPassword != nil {
+		return "", errors.New("the user or the password is not escaped as a URL wants it")
+	}
+	t.user = url.UserPassword(name, password)
+	return rest[at+1:], nil
+}
+
+// place is the URL as it may be shown: without user, password and options.
+func (t target) place() string {
+	scheme := t.scheme
+	if t.topology != "" {
+		scheme += "+" + t.topology
+	}
+	return scheme + "://" + strings.Join(t.hosts, ",") + strings.TrimSuffix(t.path, "/")
 }
 
 // client makes the client that go-redis has for the topology. A client that retries by itself hides from the ledger
@@ -160,7 +196,7 @@ func (t target) cluster() (redis.UniversalClient, error) {
 func redact(err error, user *url.Userinfo) string {
 	var parse *url.Error
 	if errors.As(err, &parse) {
-		err = parse.Err
+		return "host and port do not parse" // what it quotes may be a password that somebody forgot to escape
 	}
 	text := err.Error()
 	if password, ok := user.Password(); ok && password != "" {

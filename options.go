@@ -49,8 +49,9 @@ func Label(label string) AcquireOption {
 	return func(t *terms) { t.label = label }
 }
 
-// OnWait has fn called when the acquisition has to wait, and when its place in the queue has changed. It is called by
-// the goroutine that acquires, which waits for it.
+// OnWait has fn called when the acquisition has to wait, and when its place in the queue has changed: one call at a
+// time, in a goroutine of their own. The acquisition waits for each, and returns only then; but for one during which the
+// Box closes, so fn may close it.
 func OnWait(fn func(Waiting)) AcquireOption {
 	return func(t *terms) { t.onWait = fn }
 }

@@ -78,13 +78,34 @@ func (s *Semaphore) acquire(ctx context.Context, terms terms, wait bool) (*Lease
 		return nil, fmt.Errorf("acquire %q: %w", s.name, err)
 	}
 	defer s.box.tasks.Done()
-	if err := s.box.checkServer(ctx); err != nil {
-		if over(ctx) != nil {
-			return nil, ended(ctx, s.name)
-		}
-		return nil, fmt.Errorf("acquire %q: %w", s.name, err)
+	if err := s.checkServer(ctx, wait); err != nil {
+		return nil, err
 	}
 	return newWaiter(ctx, s, terms, wait).run(ctx)
+}
+
+// checkServer is Box.checkServer for an acquisition: one that waits asks again for as long as a waiter would.
+func (s *Semaphore) checkServer(ctx context.Context, wait bool) error {
+	for begun := time.Now(); ; {
+		err := s.box.checkServer(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case over(ctx) != nil:
+			return ended(ctx, s.name)
+		case !wait || !ledger.Retryable(err) || time.Since(begun) > s.box.claim:
+			return fmt.Errorf("acquire %q: %w", s.name, err)
+		}
+		pause := time.NewTimer(backoff(s.box.claim))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		case <-s.box.closing:
+			pause.Stop()
+			return fmt.Errorf("acquire %q: %w", s.name, ErrClosed)
+		}
+		pause.Stop()
+	}
 }
 
 // over says how ctx ended, nil if it has not. A connection notices a deadline a moment before the context does.

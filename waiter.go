@@ -21,6 +21,7 @@ const (
 	cancelPatience = 100 * time.Millisecond // a caller who gave up waits so long for the server to know
 	expiryStagger  = 5 * time.Millisecond   // the nth waiter asks so much later each for a lease to expire
 	maxStagger     = 250 * time.Millisecond
+	lateAnswers    = 5 // grants that may come too late to be of use before an acquisition gives up
 )
 
 type waiter struct {
@@ -44,6 +45,7 @@ type waiter struct {
 	serverMs int64     // and the server's clock in it
 	ahead    int
 	wasUp    bool     // the inbox was open when the last request was sent
+	late     int      // grants that came when the lease was over
 	early    *message // a grant heard of before the answer that it is counted from
 	pressing bool     // a grant was heard of and must be asked for
 }
@@ -87,12 +89,26 @@ func (w *waiter) run(ctx context.Context) (*Lease, error) {
 		case result := <-w.outcome:
 			return w.finish(ctx, result)
 		case news := <-w.news:
-			w.onWait(news)
+			w.tell(news)
 		case <-ctx.Done():
 			return w.abandon(ctx, ended(ctx, w.request.Resource.Name))
 		case <-w.box.closing:
 			return w.abandon(ctx, fmt.Errorf("acquire %q: %w", w.request.Resource.Name, ErrClosed))
 		}
+	}
+}
+
+// tell calls the caller's function and waits for it, unless the box closes: it may be what closes the box, and Close
+// waits for this acquisition.
+func (w *waiter) tell(news Waiting) {
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		w.onWait(news)
+	}()
+	select {
+	case <-told:
+	case <-w.box.closing:
 	}
 }
 
@@ -239,7 +255,8 @@ func (w *waiter) hear(m message) {
 // can it be later than now, whatever the server's clock has done since. Called with w.mu held.
 func (w *waiter) handed(m message) {
 	now := time.Now()
-	claim := time.Duration(m.number[2]) * time.Millisecond
+	// No renewal on its way may leave the server with less than is counted on here, and a renewal gives a ttl.
+	claim := min(time.Duration(m.number[2])*time.Millisecond, w.request.TTL)
 	if !w.waiting {
 		w.early = &m
 		return
@@ -257,8 +274,19 @@ func (w *waiter) handed(m message) {
 	w.grant(m.number[0], granted.Add(claim), claim)
 }
 
-// grant makes the lease, which the server ends at `expires`, `span` after it began. Called with w.mu held.
+// grant makes the lease, which the server ends at `expires`, `span` after it began. An answer that took so long that
+// the lease is over for us already is asked for again, but not for ever. Called with w.mu held.
 func (w *waiter) grant(token int64, expires time.Time, span time.Duration) {
+	if !time.Now().Before(expires.Add(-margin(span))) {
+		if w.late++; w.wait && w.late < lateAnswers {
+			w.box.keeper.schedule(&w.duty, time.Now())
+			return
+		}
+		err := fmt.Errorf("acquire %q: %w: the answer took longer than the lease lasts; give it a longer ttl than %v",
+			w.request.Resource.Name, ErrUnavailable, w.request.TTL)
+		w.settle(outcome{err: err, undo: true})
+		return
+	}
 	lease, ok := newLease(w, token, expires, span)
 	if !ok {
 		w.settle(outcome{err: fmt.Errorf("acquire %q: %w", w.request.Resource.Name, ErrClosed), undo: true})

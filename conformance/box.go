@@ -1,10 +1,12 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +27,7 @@ var boxPromises = map[string]func(*bench){
 	"lost reply of a release":          lostReplyOfRelease,
 	"renewal":                          renewal,
 	"renewal through passing failures": renewalRetries,
+	"renewal later than the release":   lateRenewal,
 	"force reaches the holder":         forceReachesHolder,
 	"force reaches the waiter":         forceReachesWaiter,
 	"close":                            closeEndsAll,
@@ -77,16 +80,28 @@ func (b *bench) nothingLeft() {
 	})
 }
 
+// turn is one acquisition of many at once, on a clock that ticks whenever anybody does something.
+type turn struct {
+	began   int64 // before it asked
+	arrived int64 // when it was known to stand in the queue, or to be granted
+	token   int64
+}
+
 func underLoad(b *bench) {
 	const limit, clients, turns = 5, 8, 60
-	var held atomic.Int64
+	var held, clock atomic.Int64
+	all := make([][turns]turn, clients)
 	var workers sync.WaitGroup
-	for range clients {
+	for client := range clients {
 		semaphore := b.box().Semaphore(b.name, limit)
 		workers.Go(func() {
-			for range turns {
+			for i := range turns {
+				own := &all[client][i]
+				own.began = clock.Add(1)
 				weight := 1 + rand.IntN(3)
-				lease, err := semaphore.Acquire(b.ctx, signalbox.Weight(weight))
+				lease, err := semaphore.Acquire(b.ctx, signalbox.Weight(weight), signalbox.OnWait(func(signalbox.Waiting) {
+					own.arrived = cmp.Or(own.arrived, clock.Add(1))
+				}))
 				if err != nil {
 					b.Error(err)
 					return
@@ -94,6 +109,7 @@ func underLoad(b *bench) {
 				if sum := held.Add(int64(weight)); sum > limit {
 					b.Errorf("L1: %d of %d permits held", sum, limit)
 				}
+				own.arrived, own.token = cmp.Or(own.arrived, clock.Add(1)), lease.Token()
 				held.Add(int64(-weight))
 				if err := lease.Release(b.ctx); err != nil {
 					b.Error(err)
@@ -103,6 +119,30 @@ func underLoad(b *bench) {
 	}
 	workers.Wait()
 	b.nothingLeft()
+	var list []turn
+	for _, client := range all {
+		list = append(list, client[:]...)
+	}
+	b.inOrder(list)
+}
+
+// inOrder holds turns to the order of their tokens, which is that of the grants: no token twice (L2), and whoever had
+// arrived before another began comes first (L3).
+func (b *bench) inOrder(turns []turn) {
+	b.Helper()
+	slices.SortFunc(turns, func(x, y turn) int { return cmp.Compare(x.token, y.token) })
+	latest := turn{} // of those granted so far, the one that began last
+	for i, t := range turns {
+		if i > 0 && t.token == turns[i-1].token {
+			b.Errorf("L2: token %d was granted twice", t.token)
+		}
+		if t.arrived < latest.began {
+			b.Errorf("L3: %+v was granted before %+v, which had arrived when it began", latest, t)
+		}
+		if t.began > latest.began {
+			latest = t
+		}
+	}
 }
 
 func crashedHolder(b *bench) {
@@ -256,6 +296,27 @@ func renewalRetries(b *bench) {
 	b.eventually("a renewal after two failed", func() bool { return lease.Deadline().After(first) })
 	b.must(lease.Err())
 	b.must(lease.Release(b.ctx))
+}
+
+func lateRenewal(b *bench) {
+	var slow faults
+	box, _ := b.hooked(&slow)
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(2*time.Second)))
+	gate := make(chan struct{})
+	slow.delay.Store(&gate)
+	before := slow.sent.Load()
+	b.eventually("a renewal under way", func() bool { return slow.sent.Load() > before })
+	slow.delay.Store(nil) // the release overtakes
+	b.must(lease.Release(b.ctx))
+	b.nothingLeft()
+	next := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
+	close(gate)
+	b.must(box.Close()) // returns when the renewal has been answered
+	b.is(lease.Err(), signalbox.ErrReleased)
+	equal(b, "leases", b.inspect().Leases, 1)
+	b.must(next.Err())
+	b.must(next.Release(b.ctx))
+	b.nothingLeft()
 }
 
 func forceReachesHolder(b *bench) {

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync/atomic"
 
@@ -61,12 +62,17 @@ func (f *faults) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 		if isSetup(cmds[0]) {
 			return next(ctx, cmds)
 		}
-		var real error
+		if gate := f.delay.Load(); gate != nil {
+			f.sent.Add(int64(len(cmds)))
+			<-*gate
+			return next(context.WithoutCancel(ctx), cmds)
+		}
+		var answer error
 		err := f.pass(len(cmds), func() error {
-			real = next(ctx, cmds)
-			return real
+			answer = next(ctx, cmds)
+			return answer
 		})
-		if err != real {
+		if !errors.Is(err, answer) {
 			for _, cmd := range cmds {
 				cmd.SetErr(err)
 			}

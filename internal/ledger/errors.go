@@ -44,6 +44,9 @@ func classify(doing string, err error) error {
 	case errors.As(err, &reply) && !errors.Is(err, redis.Nil) && !isPassing(err): // Nil: no Sentinel knows the master
 		sentinel = ErrServer
 	}
+	if text := adviceOn(err); text != "" {
+		return fmt.Errorf("%s: %w: %w; %s", doing, sentinel, err, text)
+	}
 	return fmt.Errorf("%s: %w: %w", doing, sentinel, err)
 }
 

@@ -90,6 +90,8 @@ local function repair()
     end
   end
   held, count, dirty = 0, 0, true
+  -- A hash that loses its last field is deleted, and the expiry that it is given below with it.
+  call('HSET', STATE, 'count', 0)
   for _, id in ipairs(call('ZRANGE', LEASES, 0, -1)) do
     local record = records[id]
     if not record then
@@ -145,7 +147,8 @@ local function settle()
     dead = call('ZRANGE', SEEN, '-inf', now, 'BYSCORE', 'LIMIT', 0, BATCH)
     head = call('ZRANGE', QUEUE, 0, 0)[1]
   end
-  if card ~= count then
+  local torn = card ~= count
+  if torn then
     repair()
   end
   if #expired > 0 then
@@ -155,7 +158,7 @@ local function settle()
     bury(dead)
   end
   capped = #expired == BATCH or #dead == BATCH
-  return #expired + #dead > 0 or card ~= count
+  return #expired + #dead > 0 or torn
 end
 
 -- open settles the ledger and returns the record of an id as it is then, nil if it has none that is in force.

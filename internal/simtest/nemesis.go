@@ -68,9 +68,7 @@ func (n *nemesis) gap() time.Duration {
 func (n *nemesis) anyBox() *box { return n.world.boxes[n.random.IntN(len(n.world.boxes))] }
 
 func (n *nemesis) anyResource() *ledger.Resource {
-	r, err := ledger.NewResource(resourceName(n.random.IntN(len(n.world.plan.Limits))))
-	n.world.check.must("name", err)
-	return r
+	return n.world.resource(resourceName(n.random.IntN(len(n.world.plan.Limits))))
 }
 
 // partition shuts one box off, in one or both directions, from shorter than a claim to longer than any lease.
@@ -162,12 +160,11 @@ func (n *nemesis) force() {
 func (n *nemesis) resize() {
 	at := n.random.IntN(len(n.world.plan.Limits))
 	limit := n.random.IntN(2 * n.world.plan.Limits[at])
-	r, err := ledger.NewResource(resourceName(at))
-	n.world.check.must("name", err)
+	r := n.world.resource(resourceName(at))
 	n.world.trace.note("%s is resized to %d", r.Name, limit)
 	// A larger limit may be used before the call returns, a smaller one need not be used before.
 	n.world.check.resizes(r.Name, limit, true)
-	_, err = n.world.ledger.Resize(context.Background(), r, limit)
+	_, err := n.world.ledger.Resize(context.Background(), r, limit)
 	n.world.check.must("resize", err)
 	n.world.check.resizes(r.Name, limit, false)
 }

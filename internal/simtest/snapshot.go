@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/signalbox-io/signalbox/internal/ledger"
 )
 
 // The server's view. It is read with a script of our own that changes nothing: an inspect by the ledger would reap and
@@ -141,8 +139,7 @@ func integer(text string) int64 {
 func (n *nemesis) look(thorough bool) {
 	ctx := context.Background()
 	for i := range n.world.plan.Limits {
-		r, err := ledger.NewResource(resourceName(i))
-		n.world.check.must("name", err)
+		r := n.world.resource(resourceName(i))
 		alive := n.world.check.alive(r.Name)
 		s, err := takeSnapshot(ctx, n.world.direct, r.Keys())
 		if err != nil {
@@ -319,6 +316,10 @@ func (c *checker) checkProgress(r *resource, s *snapshot) {
 	limit := head.limit
 	if s.operator > 0 {
 		limit = s.operator
+	}
+	if s.held+head.weight <= limit {
+		// Nothing has to expire first: the transition that freed the permits had to grant them.
+		c.violated("L5: %s fits and was not granted: %d of %d held, queue %v", head.label(), s.held, limit, order(s.queue))
 	}
 	if held+head.weight > limit {
 		r.fits = fits{}

@@ -114,6 +114,11 @@ func (w *world) run() {
 	w.await("the clients", w.work.Wait)
 	close(stop)
 	<-director
+	w.finish()
+}
+
+// finish closes everything and looks for what is left.
+func (w *world) finish() {
 	for _, b := range w.boxes {
 		w.work.Go(func() { w.check.must("close the box", b.Close()) })
 	}
@@ -169,9 +174,8 @@ const tail = 10 * time.Second
 func (w *world) nothingLeft() {
 	ctx := context.Background()
 	for i := range w.plan.Limits {
-		resource, err := ledger.NewResource(resourceName(i))
-		w.check.must("name", err)
-		_, err = w.ledger.Resize(ctx, resource, 0)
+		resource := w.resource(resourceName(i))
+		_, err := w.ledger.Resize(ctx, resource, 0)
 		w.check.must("clear the operator's limit", err)
 	}
 	// A mended or resized state lives a tail longer than the keys it is about, which have one themselves.
@@ -182,4 +186,10 @@ func (w *world) nothingLeft() {
 		state := w.direct.HGetAll(ctx, keys[0]).Val()
 		w.check.broken("L6: left behind: %q, of %v to live: %q", keys, w.direct.PTTL(ctx, keys[0]).Val(), state)
 	}
+}
+
+func (w *world) resource(name string) *ledger.Resource {
+	resource, err := ledger.NewResource(name)
+	w.check.must("name", err)
+	return resource
 }
