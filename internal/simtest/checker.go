@@ -44,15 +44,14 @@ type acquisition struct {
 
 // resource is what the checker knows of one.
 type resource struct {
-	limits    []limitChange
-	held      []*acquisition       // granted, perhaps ended since
-	lastToken int64                // highest seen
-	finished  []tokenAt            // tokens by the time they were seen
-	forced    map[string]time.Time // ids
-	torn      bool                 // a key was evicted, and the ledger has not been seen whole since
-	lastTorn  time.Time            // when it was
-	snapshot  *snapshot
-	fits      fits
+	limits   []limitChange
+	held     []*acquisition       // granted, perhaps ended since
+	finished []tokenAt            // tokens by the time they were seen
+	forced   map[string]time.Time // ids
+	torn     bool                 // a key was evicted, and the ledger has not been seen whole since
+	lastTorn time.Time            // when it was
+	snapshot *snapshot
+	fits     fits
 }
 
 type limitChange struct {
