@@ -132,6 +132,19 @@ func (d *Dict[V]) All() iter.Seq2[string, V] {
 	}
 }
 
+// Forward is All in the other direction: the order of insertion as long as nothing was
+// deleted. Nothing may be deleted during the walk.
+func (d *Dict[V]) Forward() iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for at := 1; at <= d.size; at++ {
+			e := d.at(link(at))
+			if !yield(e.key, e.value) {
+				return
+			}
+		}
+	}
+}
+
 // Clone returns a copy of d, whose values are made by copyValue; if that is nil they are
 // assigned. O(n).
 func (d *Dict[V]) Clone(copyValue func(V) V) *Dict[V] {

@@ -50,8 +50,9 @@ func (h *Hash) Scan(cursor uint64, visit func(field, value string)) (next uint64
 	return h.fields.Scan(cursor, visit)
 }
 
-// All walks over all fields; the current one may be deleted meanwhile, see Dict.All.
-func (h *Hash) All() iter.Seq2[string, string] { return h.fields.All() }
+// All walks over all fields, as long as none was deleted in the order in which they came,
+// as people see small hashes on Redis. Nothing may be deleted during the walk.
+func (h *Hash) All() iter.Seq2[string, string] { return h.fields.Forward() }
 
 // Clone returns a copy. O(n).
 func (h *Hash) Clone() *Hash { return &Hash{fields: *h.fields.Clone(nil), large: h.large} }
