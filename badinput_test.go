@@ -1,17 +1,12 @@
 package signalbox_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -313,9 +308,9 @@ func TestUnreachableServer(t *testing.T) {
 	_, err = box.List(t.Context())
 	says(t, err, signalbox.ErrUnavailable, "list", "check that it runs")
 	server.Restart()
-	granted2, err := box.Mutex("r").Acquire(t.Context())
+	lease, err := box.Mutex("r").Acquire(t.Context())
 	must(t, err)
-	must(t, granted2.Release(t.Context()))
+	must(t, lease.Release(t.Context()))
 	idle(t, box, "r")
 }
 
@@ -355,7 +350,7 @@ func TestWrongPassword(t *testing.T) {
 	must(t, box.Close())
 }
 
-// TestNoRights: an account that may do nothing but ask for the version.
+// TestNoRights: an account that may do everything, but not with our keys.
 func TestNoRights(t *testing.T) {
 	t.Parallel()
 	server := difftest.Redis(t)
@@ -392,7 +387,7 @@ func TestScriptsFlushedUnderARunningClient(t *testing.T) {
 // TestReplica: a replica refuses, and one that becomes the primary while somebody waits for it does not.
 func TestReplica(t *testing.T) {
 	t.Parallel()
-	primary := difftest.Redis(t)
+	primary := difftest.Redis(t, "--repl-diskless-sync-delay", "0")
 	host, port, err := net.SplitHostPort(primary.Addr)
 	must(t, err)
 	replica := difftest.Redis(t, "--replicaof", host+" "+port)
@@ -447,7 +442,7 @@ func TestBusyServer(t *testing.T) {
 	box, client := openBox(t, server.Addr, signalbox.Claim(shortClaim)), admin(t, server.Addr)
 	patient := openBox(t, server.Addr)
 	looping := make(chan error, 1)
-	go func() { looping <- admin2(server.Addr, "EVAL", "while true do end", "0") }()
+	go func() { looping <- patiently(server.Addr, "EVAL", "while true do end", "0") }()
 	eventually(t, "a busy server", func() bool { return redis.HasErrorPrefix(client.Get(t.Context(), "x").Err(), "BUSY") })
 	_, err := box.Mutex("r").TryAcquire(t.Context())
 	says(t, err, signalbox.ErrUnavailable, `"r"`, "BUSY", "SCRIPT KILL")
@@ -464,8 +459,8 @@ func TestBusyServer(t *testing.T) {
 	idle(t, box, "r")
 }
 
-// admin2 runs one command for as long as it takes.
-func admin2(addr string, command ...any) (err error) {
+// patiently runs one command for as long as it takes.
+func patiently(addr string, command ...any) (err error) {
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: -1})
 	defer func() { err = errors.Join(err, client.Close()) }()
 	return client.Do(context.Background(), command...).Err()
@@ -531,81 +526,6 @@ func TestCloseInsideOnWait(t *testing.T) {
 		must(t, <-closed)
 		says(t, lease.Err(), signalbox.ErrClosed, `"r"`)
 	})
-}
-
-// fakeServer answers HELLO with an error, INFO with `info`, and all else with `reply`.
-type fakeServer struct {
-	info, reply string
-	asked       atomic.Int64 // how often `reply` was given
-}
-
-// start returns the address. The server ends with the test.
-func (f *fakeServer) start(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { f.serve(conn) })
-		}
-	})
-	t.Cleanup(func() { // before this one, clients were closed
-		must(t, listener.Close())
-		serving.Wait()
-	})
-	return listener.Addr().String()
-}
-
-func (f *fakeServer) serve(conn net.Conn) {
-	defer conn.Close()
-	for in := bufio.NewReader(conn); ; {
-		command, err := readCommand(in)
-		if err != nil {
-			return
-		}
-		answer := f.reply
-		switch strings.ToUpper(command) {
-		case "HELLO":
-			answer = "-ERR unknown command 'HELLO'"
-		case "CLIENT":
-			answer = "+OK"
-		case "INFO":
-			answer = fmt.Sprintf("$%d\r\n%s", len(f.info), f.info)
-		default:
-			f.asked.Add(1)
-		}
-		if _, err := io.WriteString(conn, answer+"\r\n"); err != nil {
-			return
-		}
-	}
-}
-
-// readCommand reads a request and returns its first word.
-func readCommand(in *bufio.Reader) (command string, err error) {
-	number := func(kind string) int {
-		line, failed := in.ReadString('\n')
-		n, wrong := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, kind)))
-		err = errors.Join(err, failed, wrong)
-		return n
-	}
-	for i := range number("*") {
-		word := make([]byte, number("$")+2)
-		if err != nil {
-			return "", err
-		}
-		if _, err := io.ReadFull(in, word); err != nil {
-			return "", err
-		}
-		if i == 0 {
-			command = string(word[:len(word)-2])
-		}
-	}
-	return command, err
 }
 
 func TestOldServerIsNamed(t *testing.T) {

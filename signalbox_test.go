@@ -29,7 +29,7 @@ func TestOpenRefusesBadURLsWithoutTellingThePassword(t *testing.T) {
 		"redis://:s3cr3t%zz@host:6379", "redis://:s3cr3t@host:6379?no_such_option=s3cr3t", "redis+cluster://:s3cr3t@a b:1",
 		"unix://:s3cr3t@", "unix://:s3cr3t@relative/path", "unix:///s3cr3t%zz",
 		// Passwords that nobody escaped, or that stand where none belongs.
-		"redis://:s3cr3t?@host:6379", "redis://:s3cr3t/host:6379", "redis:s3cr3t@host://", "rediss://:s3cr3t#@host:port",
+		"redis://:s3cr3t?@host:6379", "redis://me:1?s3cr3t@host:6379", "redis://:s3cr3t/host:6379", "redis:s3cr3t@host://", "rediss://:s3cr3t#@host:port",
 	} {
 		box, err := signalbox.Open(t.Context(), location)
 		if !errors.Is(err, signalbox.ErrInvalid) {

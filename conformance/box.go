@@ -301,11 +301,13 @@ func renewalRetries(b *bench) {
 func lateRenewal(b *bench) {
 	var slow faults
 	box, _ := b.hooked(&slow)
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(2*time.Second)))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Second)))
+	first := lease.Deadline()
+	b.eventually("a renewal, so that the server knows its script", func() bool { return lease.Deadline().After(first) })
 	gate := make(chan struct{})
 	slow.delay.Store(&gate)
 	before := slow.sent.Load()
-	b.eventually("a renewal under way", func() bool { return slow.sent.Load() > before })
+	b.eventually("another under way", func() bool { return slow.sent.Load() > before })
 	slow.delay.Store(nil) // the release overtakes
 	b.must(lease.Release(b.ctx))
 	b.nothingLeft()

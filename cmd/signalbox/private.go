@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -119,6 +120,9 @@ func (p *private) ping(ctx context.Context) error {
 	}
 	if err == nil {
 		line, err = bufio.NewReader(conn).ReadString('\n')
+	}
+	if errors.Is(err, io.EOF) || isNobody(err) {
+		return errNotRunning // it was about to end
 	}
 	if err != nil {
 		return fmt.Errorf("the private local engine in %s does not answer: %w; end it with signalbox serve --stop", p.folder, err)

@@ -18,9 +18,10 @@ import (
 // maxSocketPath is how long the path of a Unix socket may be: 104 bytes with the final NUL on the BSDs, 108 on Linux.
 const maxSocketPath = 103
 
-// isNobody reports whether a dial failed because nobody listens.
+// isNobody reports whether a dial failed because nobody listens, or a connection because its server ended.
 func isNobody(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) ||
+		errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }
 
 // ownFolder makes a folder that only this user can use, and refuses one that others can write: they could put a socket

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -202,7 +203,7 @@ func (a *app) announce(listeners []net.Listener, password bool) error {
 				path = absolute
 			}
 			found["unix"] = path
-			fmt.Fprintf(&text, "Serving on %s\n  redis-cli -s %s%s\n  export SIGNALBOX_URL=unix://%s%s\n", path, path, ask, credentials, path)
+			fmt.Fprintf(&text, "Serving on %s\n  redis-cli -s %s%s\n  export SIGNALBOX_URL=unix://%s%s\n", path, path, ask, credentials, (&url.URL{Path: path}).EscapedPath())
 		}
 	}
 	if a.json {
