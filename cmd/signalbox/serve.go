@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/signalbox-io/signalbox/embedded"
 	"github.com/signalbox-io/signalbox/engine"
 )
 
@@ -86,7 +85,7 @@ func (a *app) stopPrivate(ctx context.Context) error {
 
 func (a *app) serve(ctx context.Context, f serveFlags, tcp bool) error {
 	if f.dir != "" {
-		return usage("--dir %s: %w", f.dir, embedded.ErrNoPersistence)
+		return usage("--dir %s: the engine cannot keep data on disk yet; leave --dir out to keep it in memory", f.dir)
 	}
 	password, err := readPassword(f.passwordFile)
 	if err != nil {
