@@ -140,26 +140,42 @@ func (k *keeper) take() (leases []*Lease, waiters []*waiter, alarm time.Time) {
 }
 
 func (k *keeper) send(leases []*Lease, waiters []*waiter) {
-	for batch := range slices.Chunk(leases, batchMax) {
-		k.box.spawn(func() { k.renew(batch) })
+	slices.SortFunc(leases, func(a, b *Lease) int { return a.Deadline().Compare(b.Deadline()) })
+	for now := time.Now(); len(leases) > 0; {
+		batch, patience := k.alike(leases, now)
+		leases = leases[len(batch):]
+		k.box.spawn(func() { k.renew(batch, patience) })
 	}
 	for batch := range slices.Chunk(waiters, batchMax) {
 		k.box.spawn(func() { k.heartbeat(batch) })
 	}
 }
 
+// alike returns the first of the leases, which stand in the order of their deadlines, that may go in one batch, and how
+// long its answer may take: half of what is left. Where others can wait twice as long they go apart, so that a lease
+// in need does not cut their renewals off.
+func (k *keeper) alike(leases []*Lease, now time.Time) (batch []*Lease, patience time.Duration) {
+	patienceOf := func(l *Lease) time.Duration {
+		return min(k.box.claim, max(l.Deadline().Sub(now)/2, time.Millisecond))
+	}
+	patience = patienceOf(leases[0])
+	n := 1
+	for n < min(len(leases), batchMax) && patienceOf(leases[n]) < 2*patience {
+		n++
+	}
+	return leases[:n:n], patience
+}
+
 // renew sends the renewals of a batch, one call for each resource, and hands out the answers.
-func (k *keeper) renew(leases []*Lease) {
+func (k *keeper) renew(leases []*Lease, patience time.Duration) {
 	slices.SortFunc(leases, func(a, b *Lease) int { return strings.Compare(a.resource.Name, b.resource.Name) })
 	var requests []ledger.RenewRequest
-	patience := k.box.claim
 	for i, lease := range leases {
 		if i == 0 || lease.resource.Name != leases[i-1].resource.Name {
 			requests = append(requests, ledger.RenewRequest{Resource: lease.resource})
 		}
 		last := &requests[len(requests)-1]
 		last.Leases = append(last.Leases, ledger.Renewal{ID: lease.id, TTL: lease.ttl})
-		patience = min(patience, max(time.Until(lease.Deadline())/2, time.Millisecond))
 	}
 	ctx, done := context.WithTimeout(k.box.stopping, patience)
 	defer done()

@@ -123,10 +123,11 @@ func (l *Lease) release(ctx context.Context, cause error) error {
 	return l.outcome
 }
 
-// giveBack tells the server until it answers or the lease has expired. An attempt nobody answered may have been the
-// one that released, so that an answer of "not held" to a later one is good news.
+// giveBack tells the server until it answers or the lease has expired; once the box closes, for no longer than the
+// claim time. An attempt nobody answered may have been the one that released, so that an answer of "not held" to a
+// later one is good news.
 func (l *Lease) giveBack(ctx context.Context, deadline time.Time) error {
-	unsure := false
+	unsure, closing := false, l.box.closing
 	for {
 		hold, err := l.sendRelease(bounded{context.WithoutCancel(ctx), time.Now().Add(l.box.claim)})
 		pause := backoff(l.box.claim)
@@ -141,7 +142,14 @@ func (l *Lease) giveBack(ctx context.Context, deadline time.Time) error {
 			return fmt.Errorf("%w; the server ends the lease when its ttl of %v is over", err, l.ttl)
 		}
 		unsure = unsure || !ledger.Undone(err)
-		time.Sleep(pause)
+		select {
+		case <-time.After(pause):
+		case <-closing:
+			closing = nil
+			if last := time.Now().Add(l.box.claim); last.Before(deadline) {
+				deadline = last
+			}
+		}
 	}
 }
 
@@ -205,6 +213,8 @@ func (l *Lease) expire() {
 // renewed takes the answer to a renewal.
 func (l *Lease) renewed(sent time.Time, hold ledger.Hold, err error) {
 	switch {
+	case err != nil && l.box.stopping.Err() != nil:
+		// Close interrupted the renewal. It ends the lease too, and releases it.
 	case err != nil && ledger.Retryable(err):
 		l.renewals++
 		l.mu.Lock()

@@ -188,6 +188,9 @@ func tooHeavy(name string, weight, limit int) error {
 func (w *waiter) failed(err error) {
 	undone := ledger.Undone(err)
 	w.doubtful = w.doubtful || !undone
+	if w.box.stopping.Err() != nil { // Close interrupted the request
+		err = fmt.Errorf("acquire %q: %w", w.request.Resource.Name, ErrClosed)
+	}
 	if !w.wait || !ledger.Retryable(err) || time.Since(w.heard) > w.box.claim {
 		w.settle(outcome{err: err, undo: w.doubtful || w.waiting})
 		return
@@ -246,13 +249,18 @@ func (w *waiter) hear(m message) {
 	case "force":
 		w.settle(outcome{err: fmt.Errorf("acquire %q: %w", w.request.Resource.Name, ErrForced)})
 	case "heavy":
-		w.settle(outcome{err: tooHeavy(w.request.Resource.Name, w.request.Weight, int(m.number[0]))})
+		// A heartbeat on its way may arrive after the limit has grown again, and queue once more.
+		w.settle(outcome{
+			err:  tooHeavy(w.request.Resource.Name, w.request.Weight, int(m.number[0])),
+			undo: w.asking > 0 || w.doubtful,
+		})
 	}
 }
 
-// handed takes a grant that a message told of: token, server's clock, claim time. When the server granted is known by
-// its own clock only, so it is counted from the sending of the last request it answered, which is never too late; nor
-// can it be later than now, whatever the server's clock has done since. Called with w.mu held.
+// handed takes a grant that a message told of: token, server's clock, claim time. How long the message took nobody
+// knows, and the server's clock may have been set forward meanwhile. So the grant is counted from the sending of the
+// last request that was answered with "waiting", which is never too late. Only a grant that is older than that answer
+// is told by the server's clock: it is one that was lost since. Called with w.mu held.
 func (w *waiter) handed(m message) {
 	now := time.Now()
 	// No renewal on its way may leave the server with less than is counted on here, and a renewal gives a ttl.
@@ -261,10 +269,7 @@ func (w *waiter) handed(m message) {
 		w.early = &m
 		return
 	}
-	granted := w.sent.Add(time.Duration(m.number[1]-w.serverMs) * time.Millisecond)
-	if granted.After(now) {
-		granted = now
-	}
+	granted := w.sent.Add(min(0, time.Duration(m.number[1]-w.serverMs)*time.Millisecond))
 	if now.After(granted.Add(claim / 2)) {
 		// Too little is left: ask, which confirms the grant with a full ttl.
 		w.pressing = true

@@ -28,7 +28,7 @@ type Dial func(t *testing.T) redis.UniversalClient
 // cache.
 func Exercise(t *testing.T, dial func(t *testing.T) redis.UniversalClient) {
 	t.Helper()
-	for _, list := range []map[string]func(*bench){ledgerPromises, tornPromises, boxPromises} {
+	for _, list := range []map[string]func(*bench){ledgerPromises, tornPromises, boxPromises, edgePromises} {
 		for name, promise := range list {
 			t.Run(name, func(t *testing.T) { promise(newBench(t, dial, name)) })
 		}

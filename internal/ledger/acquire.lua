@@ -20,11 +20,11 @@ local wait, claim, owner = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 -- The fast lane: nobody holds, nobody waits, there is nothing to repair.
 if present == 0 and count == 0 and not record and weight <= (operator or stated) then
   token = math.max(token + 1, nowUs)
-  local lifeMs = string.format('%d', ttl + TAIL)
-  call('ZADD', LEASES, string.format('%d', now + ttl), id)
+  local lifeMs, expires = string.format('%d', ttl + TAIL), string.format('%d', now + ttl)
+  call('ZADD', LEASES, expires, id)
   call('PEXPIRE', LEASES, lifeMs)
   call('HSET', STATE, 'limit', ARGV[3], 'token', string.format('%d', token), 'held', ARGV[2], 'count', '1',
-    id, string.format('L %d %d %d %d %s', weight, token, now, ttl, owner))
+    'ends', expires, id, string.format('L %d %d %d %d %s', weight, token, now, ttl, owner))
   if stateNew then
     call('PEXPIRE', STATE, lifeMs)
   elseif not operator then

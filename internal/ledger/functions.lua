@@ -81,17 +81,21 @@ local function barred(id)
 end
 
 -- repair makes the records and LEASES agree again, always towards fewer permits: a lease without a record weighs all
--- there is until it expires, a record without a lease gets one for its whole ttl.
+-- there is until it expires, a record without a lease gets one for its whole ttl, unless all leases have expired by
+-- then. Records of waiters whose queue has expired go.
 local function repair()
   local state, records = call('HGETALL', STATE), {}
-  for i = 1, #state, 2 do
-    if string.find(state[i], ':', 1, true) and leaseWeight(state[i + 1]) then
-      records[state[i]] = state[i + 1]
-    end
-  end
   held, count, dirty = 0, 0, true
   -- A hash that loses its last field is deleted, and the expiry that it is given below with it.
   call('HSET', STATE, 'count', 0)
+  for i = 1, #state, 2 do
+    local id, record = state[i], state[i + 1]
+    if string.find(id, ':', 1, true) and leaseWeight(record) then
+      records[id] = record
+    elseif waiter(record) and not call('ZSCORE', QUEUE, id) then
+      call('HDEL', STATE, id)
+    end
+  end
   for _, id in ipairs(call('ZRANGE', LEASES, 0, -1)) do
     local record = records[id]
     if not record then
@@ -103,13 +107,20 @@ local function repair()
     held, count = held + leaseWeight(record), count + 1
   end
   for id, record in pairs(records) do
-    local ttl = tonumber(string.match(record, '^L %d+ %d+ %d+ (%d+)'))
-    call('ZADD', LEASES, now + ttl, id)
-    cover(LEASES, ttl)
-    held, count = held + leaseWeight(record), count + 1
+    local left = math.min(tonumber(string.match(record, '^L %d+ %d+ %d+ (%d+)')), ends - now)
+    if left > 0 then
+      call('ZADD', LEASES, now + left, id)
+      cover(LEASES, left)
+      held, count = held + leaseWeight(record), count + 1
+    else
+      call('HDEL', STATE, id)
+    end
   end
   if count > 0 then
-    cover(STATE, math.max(0, call('PTTL', LEASES)), stateNew)
+    local lifeMs = math.max(0, call('PTTL', LEASES))
+    ends = math.max(ends, now + lifeMs - TAIL)
+    write('ends', integer(ends))
+    cover(STATE, lifeMs, stateNew)
     stateNew = false
   end
 end
@@ -147,7 +158,7 @@ local function settle()
     dead = call('ZRANGE', SEEN, '-inf', now, 'BYSCORE', 'LIMIT', 0, BATCH)
     head = call('ZRANGE', QUEUE, 0, 0)[1]
   end
-  local torn = card ~= count
+  local torn = card ~= count or (not queued and call('HLEN', STATE) > card + FIELDS)
   if torn then
     repair()
   end
@@ -214,6 +225,10 @@ local function finish(caller)
     write('token', integer(token))
     write('held', integer(held))
     write('count', integer(count))
+  end
+  if leasesUntil > 0 then
+    ends = math.max(leasesNew and 0 or ends, now + leasesUntil)
+    write('ends', integer(ends))
   end
   if #writes > 0 then
     call('HSET', STATE, unpack(writes))

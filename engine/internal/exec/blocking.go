@@ -1,9 +1,6 @@
 package exec
 
 import (
-	"bytes"
-	"slices"
-
 	"github.com/signalbox-io/signalbox/engine/internal/command"
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
@@ -49,11 +46,23 @@ func (m *Machine) serveReady() {
 		if !ok {
 			return
 		}
-		for _, waiter := range slices.Clone(db.Waiting(key)) {
-			if db.Peek([]byte(key), m.nowUs/1000) == nil {
-				break
-			}
-			m.retry(waiter.Owner.(*Session), []byte(key))
+		m.serveQueue(db, key)
+	}
+}
+
+// serveQueue retries those who wait for a key, head first, while it is there. One
+// that is served leaves the queue, and the next one takes its place.
+func (m *Machine) serveQueue(db *keyspace.DB, name string) {
+	key := []byte(name)
+	for at := 0; ; {
+		queue := db.Waiting(name)
+		if at >= len(queue) || db.Peek(key, m.nowUs/1000) == nil {
+			return
+		}
+		session := queue[at].Owner.(*Session)
+		m.retry(session, key)
+		if session.blocked != nil {
+			at++
 		}
 	}
 }
@@ -92,9 +101,15 @@ func (m *Machine) Timeout(nowUs int64, s *Session, number uint64) {
 }
 
 func cloneArgs(args [][]byte) [][]byte {
-	clone := make([][]byte, len(args))
+	size := 0
+	for _, a := range args {
+		size += len(a)
+	}
+	clone, all := make([][]byte, len(args)), make([]byte, 0, size)
 	for i, a := range args {
-		clone[i] = bytes.Clone(a)
+		start := len(all)
+		all = append(all, a...)
+		clone[i] = all[start:len(all):len(all)]
 	}
 	return clone
 }

@@ -138,7 +138,7 @@ func (m *Machine) describe(s *Session) string {
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
 		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=%d oll=0 omem=0 tot-mem=0 events=r cmd=%s user=default redir=-1 resp=%d%s",
 		s.ID, s.Addr, s.LocalAddr, s.name, (m.nowUs-s.createdUs)/1e6, (m.nowUs-s.lastUs)/1e6, s.flags(), s.db.Index,
-		len(s.channels), len(s.patterns), len(s.shards), queued, s.Out.Len(), last, max(s.Out.Proto, 2), library)
+		s.channels.len(), s.patterns.len(), s.shards.len(), queued, s.Out.Len(), last, max(s.Out.Proto, 2), library)
 }
 
 func (s *Session) flags() string {

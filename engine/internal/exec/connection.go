@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
 	"math"
@@ -55,11 +56,11 @@ func echo(c *command.Ctx) error {
 const errWrongPass command.Error = "WRONGPASS invalid username-password pair or user is disabled."
 
 // login checks a name and a password. It takes the same time whatever part of
-// the password is right.
+// the password is right, and however long it is: digests are compared.
 func (m *Machine) login(s *Session, user, password []byte) error {
-	wanted := m.options.Password
+	wanted, given := sha256.Sum256([]byte(m.options.Password)), sha256.Sum256(password)
 	ok := string(user) == "default" &&
-		(wanted == "" || subtle.ConstantTimeCompare([]byte(wanted), password) == 1)
+		(m.options.Password == "" || subtle.ConstantTimeCompare(wanted[:], given[:]) == 1)
 	if !ok {
 		return errWrongPass
 	}
@@ -194,7 +195,7 @@ func (m *Machine) reset(c *command.Ctx) error {
 	s.silence = silence{}
 	s.authenticated = m.options.Password == ""
 	c.Out.Proto = 2
-	c.Out.SimpleString("RESET")
+	s.heard(c.Out).SimpleString("RESET")
 	return nil
 }
 

@@ -135,6 +135,13 @@ func (m *Machine) Disconnect(s *Session) {
 	delete(m.sessions, s.ID)
 }
 
+// NeedsPassword reports whether clients must give a password; CONFIG SET may
+// change it.
+func (m *Machine) NeedsPassword() bool { return m.options.Password != "" }
+
+// MaxBulkBytes bounds one argument of a request; CONFIG SET may change it.
+func (m *Machine) MaxBulkBytes() int64 { return m.config.maxBulkBytes }
+
 // Sessions is how many sessions there are.
 func (m *Machine) Sessions() int { return len(m.sessions) }
 

@@ -21,20 +21,16 @@ func newBroker() *broker {
 }
 
 // join subscribes s, whose own list of such topics is mine.
-func (t topics) join(s *Session, mine *[]string, topic string) {
-	if slices.Contains(*mine, topic) {
-		return
+func (t topics) join(s *Session, mine *topicList, topic string) {
+	if mine.add(topic) {
+		t[topic] = append(t[topic], s)
 	}
-	*mine = append(*mine, topic)
-	t[topic] = append(t[topic], s)
 }
 
-func (t topics) leave(s *Session, mine *[]string, topic string) {
-	i := slices.Index(*mine, topic)
-	if i < 0 {
+func (t topics) leave(s *Session, mine *topicList, topic string) {
+	if !mine.remove(topic) {
 		return
 	}
-	*mine = slices.Delete(*mine, i, i+1)
 	subscribers := t[topic]
 	if i := slices.Index(subscribers, s); i >= 0 {
 		subscribers = slices.Delete(subscribers, i, i+1)
@@ -52,8 +48,8 @@ func (b *broker) leaveAll(s *Session) {
 	b.shards.leaveEach(s, &s.shards)
 }
 
-func (t topics) leaveEach(s *Session, mine *[]string) {
-	for _, topic := range slices.Clone(*mine) {
+func (t topics) leaveEach(s *Session, mine *topicList) {
+	for _, topic := range slices.Clone(mine.names) {
 		t.leave(s, mine, topic)
 	}
 }
@@ -62,23 +58,23 @@ func (t topics) leaveEach(s *Session, mine *[]string) {
 type subscription struct {
 	join, leave string // the words in the confirmations
 	topics      topics
-	mine        func(s *Session) *[]string
+	mine        func(s *Session) *topicList
 	count       func(s *Session) int
 }
 
 func (m *Machine) subscriptions() (channels, patterns, shards subscription) {
-	both := func(s *Session) int { return len(s.channels) + len(s.patterns) }
+	both := func(s *Session) int { return s.channels.len() + s.patterns.len() }
 	channels = subscription{
 		"subscribe", "unsubscribe", m.broker.channels,
-		func(s *Session) *[]string { return &s.channels }, both,
+		func(s *Session) *topicList { return &s.channels }, both,
 	}
 	patterns = subscription{
 		"psubscribe", "punsubscribe", m.broker.patterns,
-		func(s *Session) *[]string { return &s.patterns }, both,
+		func(s *Session) *topicList { return &s.patterns }, both,
 	}
 	shards = subscription{
 		"ssubscribe", "sunsubscribe", m.broker.shards,
-		func(s *Session) *[]string { return &s.shards }, func(s *Session) int { return len(s.shards) },
+		func(s *Session) *topicList { return &s.shards }, func(s *Session) int { return s.shards.len() },
 	}
 	return channels, patterns, shards
 }
@@ -198,7 +194,7 @@ func (sub subscription) unsubscribe(c *command.Ctx) error {
 	s := session(c)
 	named := c.Args[1:]
 	if len(named) == 0 {
-		for _, topic := range *sub.mine(s) {
+		for _, topic := range sub.mine(s).names {
 			named = append(named, []byte(topic))
 		}
 	}

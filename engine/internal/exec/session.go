@@ -28,7 +28,7 @@ type Session struct {
 	watch       keyspace.Watch
 	blocked     *blocked
 
-	channels, patterns, shards []string
+	channels, patterns, shards topicList
 	pushes                     resp.Writer // messages to itself while its command runs
 	silence                    silence
 	unheard                    resp.Writer // takes the replies that are not sent
@@ -53,18 +53,19 @@ func (s *Session) Closing() bool { return s.closing }
 // Authenticated reports whether the session may run commands other than AUTH
 // and HELLO; the request parser has tighter limits before.
 func (s *Session) Authenticated() bool {
-	return s.authenticated || s.machine.options.Password == ""
+	return s.authenticated || !s.machine.NeedsPassword()
 }
 
 // Subscriber reports whether the session has any subscription.
 func (s *Session) Subscriber() bool {
-	return len(s.channels)+len(s.patterns)+len(s.shards) > 0
+	return s.channels.len()+s.patterns.len()+s.shards.len() > 0
 }
 
 // Pristine reports whether nothing of earlier calls is left on the session.
 func (s *Session) Pristine() bool {
 	return s.db.Index == 0 && s.transaction == nil && s.watch.Empty() && s.blocked == nil &&
-		!s.Subscriber() && s.Out.Proto != 3 && s.name == "" && s.silence == (silence{}) && s.authenticated && !s.closing
+		!s.Subscriber() && s.Out.Proto != 3 && s.name == "" && s.libName == "" && s.libVersion == "" &&
+		!s.noEvict && !s.noTouch && s.silence == (silence{}) && s.authenticated && !s.closing
 }
 
 // silence is what CLIENT REPLY has asked for. It holds for replies only:

@@ -16,7 +16,11 @@ type queuedCall struct {
 	args [][]byte
 }
 
+// queue keeps a call for EXEC, which will not want it if it refuses all.
 func (t *transaction) queue(spec *command.Spec, args [][]byte) {
+	if t.aborted {
+		return
+	}
 	t.calls = append(t.calls, queuedCall{spec, cloneArgs(args)})
 }
 

@@ -28,12 +28,13 @@ type readyKey struct {
 func (db *DB) Wait(owner any, keys [][]byte) *Waiter {
 	w := &Waiter{Owner: owner, db: db}
 	for _, k := range keys {
-		key := string(k)
-		if slices.Contains(w.keys, key) {
-			continue
+		queue := db.waiting[string(k)]
+		if n := len(queue); n > 0 && queue[n-1] == w {
+			continue // the key is given twice
 		}
+		key := string(k)
 		w.keys = append(w.keys, key)
-		db.waiting[key] = append(db.waiting[key], w)
+		db.waiting[key] = append(queue, w)
 	}
 	db.space.Waiters++
 	return w
@@ -47,7 +48,9 @@ func (w *Waiter) Leave() {
 	w.left = true
 	for _, key := range w.keys {
 		queue := w.db.waiting[key]
-		if i := slices.Index(queue, w); i >= 0 {
+		if i := slices.Index(queue, w); i == 0 {
+			queue[0], queue = nil, queue[1:] // the usual case: O(1) however long the queue
+		} else if i > 0 {
 			queue = slices.Delete(queue, i, i+1)
 		}
 		if len(queue) == 0 {

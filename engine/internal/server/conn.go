@@ -20,6 +20,10 @@ const (
 	dropAboveBytes = 32 << 20
 	// keepBytes is how much of an output buffer is kept for the next replies.
 	keepBytes = 64 << 10
+	// maxWaitingBytes is how much of a client's requests may wait to be run:
+	// behind one that blocks, or for the rest of their own. Redis's
+	// client-query-buffer-limit.
+	maxWaitingBytes = 1 << 30
 )
 
 // conn is one connection.
@@ -40,8 +44,9 @@ type conn struct {
 	pending []byte
 	written int // how much of pending has been written
 	writing bool
-	hangup  bool // close once pending has been written
-	broken  bool
+	hangup  bool          // close once pending has been written
+	killed  bool          // close, though pending may not have been written
+	broken  bool          // closed, or about to be: nothing is written any more
 	drained chan struct{} // closed when pending falls below the pause; nil when nobody waits
 }
 
@@ -51,14 +56,16 @@ func newConn(s *Server, nc net.Conn) *conn {
 
 // serve reads and runs requests until the connection ends.
 func (c *conn) serve() {
+	defer c.server.tasks.Done()
 	defer c.end()
 	for {
 		n, err := c.nc.Read(c.requests.Space())
 		c.requests.Advance(n)
-		if n == 0 && err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		late := n == 0 && err != nil
+		if late && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
-		if !c.process() {
+		if !c.process(late) {
 			return
 		}
 		if wait := c.full(); wait != nil {
@@ -72,11 +79,12 @@ func (c *conn) serve() {
 }
 
 // process runs the requests that have arrived, as one batch. It reports
-// whether to go on reading.
-func (c *conn) process() bool {
+// whether to go on reading. late says that the read has ended at a deadline:
+// kick has set it, or else the connection's owner, who then wants it to end.
+func (c *conn) process(late bool) bool {
 	s := c.server
 	s.mu.Lock()
-	if s.closed || c.session.Closing() {
+	if s.closed || c.session.Closing() || late && !c.kicked {
 		s.mu.Unlock()
 		return false
 	}
@@ -107,10 +115,11 @@ func (c *conn) process() bool {
 // blocks or ends the connection. The lock is held.
 func (c *conn) runBatch() bool {
 	now := nowUs()
+	c.requests.MaxBulkBytes = c.server.machine.MaxBulkBytes()
 	for {
 		if c.isBlocked() {
 			c.leftover = c.requests.Buffered() > 0
-			return true
+			return c.mayWait()
 		}
 		c.leftover = false
 		c.requests.Trusted = c.session.Authenticated()
@@ -121,7 +130,7 @@ func (c *conn) runBatch() bool {
 			c.finish()
 			return false
 		case !ok:
-			return true
+			return c.mayWait()
 		}
 		c.server.machine.Step(now, c.session, args)
 		if c.session.Closing() {
@@ -129,6 +138,15 @@ func (c *conn) runBatch() bool {
 			return false
 		}
 	}
+}
+
+// mayWait reports whether the requests that cannot be run yet are few enough.
+func (c *conn) mayWait() bool {
+	if c.requests.Buffered() <= c.server.maxWaitingBytes {
+		return true
+	}
+	c.finish()
+	return false
 }
 
 func (c *conn) isBlocked() bool {
@@ -155,15 +173,27 @@ func (c *conn) take() {
 	}
 	c.out.Lock()
 	defer c.out.Unlock()
-	if len(c.pending) == 0 && !c.writing {
+	switch {
+	case c.broken:
+		empty(&c.session.Out)
+	case len(c.pending) == 0 && !c.writing:
 		c.pending = c.session.Out.Swap(c.pending)
+	default:
+		c.pending = append(c.pending, c.session.Out.Bytes()...)
+		empty(&c.session.Out)
+		if c.session.Subscriber() && len(c.pending)-c.written > dropAboveBytes {
+			c.broken = true
+		}
+	}
+}
+
+// empty makes ready for the next replies, without the memory of large ones.
+func empty(out *resp.Writer) {
+	if out.Len() > keepBytes {
+		out.Swap(nil)
 		return
 	}
-	c.pending = append(c.pending, c.session.Out.Bytes()...)
-	c.session.Out.Reset()
-	if c.session.Subscriber() && len(c.pending)-c.written > dropAboveBytes {
-		c.broken = true
-	}
+	out.Reset()
 }
 
 // deliver is sink's: a message, or the end of a wait.
@@ -178,10 +208,13 @@ func (c *conn) deliver() {
 	}
 }
 
-// hangUp is sink's: CLIENT KILL by another client.
+// hangUp is sink's: CLIENT KILL by another client. The killed one gets of its
+// output what its socket takes at once.
 func (c *conn) hangUp() {
 	c.take()
-	c.finish()
+	c.out.Lock()
+	c.hangup, c.killed = true, true
+	c.out.Unlock()
 }
 
 // settle is sink's.
@@ -207,40 +240,43 @@ func (c *conn) finish() {
 func (c *conn) flush() {
 	c.out.Lock()
 	defer c.out.Unlock()
-	if c.writing {
+	switch {
+	case c.broken, c.killed && c.writing:
+		c.fail()
 		return
-	}
-	if c.broken {
-		c.abandon()
+	case c.writing:
 		return
 	}
 	if len(c.pending) > c.written {
 		n, err := c.writer.TryWrite(c.pending[c.written:])
 		c.written += n
 		if err != nil {
-			c.broken = true
-			c.abandon()
+			c.fail()
 			return
 		}
 	}
-	if c.written < len(c.pending) {
+	switch {
+	case c.written == len(c.pending):
+		c.wroteAll()
+	case c.killed:
+		c.fail()
+	default:
 		c.writing = true
-		c.server.tasks.Go(c.drain)
-		return
+		c.server.tasks.Go(c.drain) // not broken, so serve is still counted
 	}
-	c.wroteAll()
 }
 
 // drain writes what is pending, waiting for the peer as long as it takes.
 func (c *conn) drain() {
 	for {
 		c.out.Lock()
-		if c.written == len(c.pending) || c.broken {
+		if c.broken || c.written == len(c.pending) {
 			c.writing = false
 			if c.broken {
-				c.abandon()
+				c.fail()
+			} else {
+				c.wroteAll()
 			}
-			c.wroteAll()
 			c.out.Unlock()
 			return
 		}
@@ -261,12 +297,25 @@ func (c *conn) wroteAll() {
 		c.pending = nil
 	}
 	c.pending, c.written = c.pending[:0], 0
+	c.tellDrained()
+	if c.hangup {
+		c.abandon()
+	}
+}
+
+// fail gives up what is pending, and the connection. c.out is held.
+func (c *conn) fail() {
+	c.broken = true
+	c.pending, c.written = nil, 0
+	c.tellDrained()
+	c.abandon()
+}
+
+// tellDrained wakes whoever waits for the output to be gone. c.out is held.
+func (c *conn) tellDrained() {
 	if c.drained != nil {
 		close(c.drained)
 		c.drained = nil
-	}
-	if c.hangup {
-		c.abandon()
 	}
 }
 
@@ -282,7 +331,7 @@ func (c *conn) full() <-chan struct{} {
 }
 
 // whenDrained returns a channel that is closed once everything has been
-// written. c.out is held.
+// written, or given up. c.out is held.
 func (c *conn) whenDrained() chan struct{} {
 	if c.drained == nil {
 		c.drained = make(chan struct{})
@@ -310,7 +359,7 @@ func (c *conn) end() {
 	settle(after)
 	c.out.Lock()
 	var drained chan struct{}
-	if c.writing && c.hangup {
+	if c.writing && c.hangup && !c.broken {
 		drained = c.whenDrained()
 	}
 	c.out.Unlock()
@@ -320,7 +369,9 @@ func (c *conn) end() {
 		case <-s.done:
 		}
 	}
-	c.abandon()
+	c.out.Lock()
+	c.fail() // from here on, nobody starts to write
+	c.out.Unlock()
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()

@@ -79,3 +79,25 @@ func TestASkippedReplyMayTakeItsTime(t *testing.T) {
 		c.expect("+PONG\r\n")
 	})
 }
+
+// TestResetIsHeard: it ends CLIENT REPLY OFF, and is answered.
+func TestResetIsHeard(t *testing.T) {
+	c := dial(t, open(t, server.Options{}))
+	c.send("CLIENT", "REPLY", "OFF")
+	c.send("RESET")
+	c.expect("+RESET\r\n")
+	c.send("PING")
+	c.expect("+PONG\r\n")
+}
+
+// TestTheBoundOfArgumentsCanBeSet: CONFIG SET holds for what is received after.
+func TestTheBoundOfArgumentsCanBeSet(t *testing.T) {
+	c := dial(t, open(t, server.Options{}))
+	c.send("CONFIG", "SET", "proto-max-bulk-len", "1mb")
+	c.expect("+OK\r\n")
+	if _, err := c.conn.Write([]byte("*2\r\n$4\r\nECHO\r\n$1048577\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	c.expect("-ERR Protocol error: invalid bulk length\r\n")
+	c.expectClosed()
+}

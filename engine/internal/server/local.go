@@ -71,9 +71,13 @@ func (s *Server) await(ctx context.Context, l *local) (resp.Value, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, _, blocked := l.session.Blocked(); blocked || err != nil {
+	if _, _, blocked := l.session.Blocked(); blocked {
 		s.drop(l)
 		return resp.Value{}, err
+	}
+	select {
+	case <-l.replied: // it came together with the end of the wait, and counts
+	default:
 	}
 	return s.giveBack(l)
 }
@@ -93,7 +97,7 @@ func (s *Server) borrow() *local {
 // the call has left something on it (SELECT, MULTI, SUBSCRIBE).
 func (s *Server) giveBack(l *local) (resp.Value, error) {
 	value, _, err := resp.Parse(l.session.Out.Bytes())
-	l.session.Out.Reset()
+	empty(&l.session.Out)
 	if err != nil || !l.session.Pristine() {
 		s.drop(l)
 		return value, err

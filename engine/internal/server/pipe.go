@@ -2,6 +2,7 @@ package server
 
 import (
 	"io"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -9,11 +10,13 @@ import (
 )
 
 // Pipe returns the two ends of a connection in memory. Unlike net.Pipe it has
-// buffers, as a socket has, so that both ends may write first and read later;
-// they grow as needed, since the engine bounds what it leaves unread.
+// buffers, as a socket has, so that both ends may write first and read later.
+// The client's never waits: the engine bounds what it leaves unread. The
+// server's waits when the client does not read.
 func Pipe() (client, server net.Conn) {
-	a, b := newStream(), newStream()
-	return &pipeEnd{in: a, out: b}, &pipeEnd{in: b, out: a}
+	const mostUnreadBytes = 1 << 20
+	toServer, toClient := newStream(math.MaxInt), newStream(mostUnreadBytes)
+	return &pipeEnd{in: toClient, out: toServer}, &pipeEnd{in: toServer, out: toClient}
 }
 
 // stream is the bytes on their way in one direction.
@@ -23,11 +26,13 @@ type stream struct {
 	read     int           // how much of data has been read
 	changed  chan struct{} // closed and renewed at every change that a reader waits for
 	waiting  bool
+	most     int           // how much may be unread
+	room     chan struct{} // closed when a writer may go on; nil when none waits
 	closed   bool
 	deadline deadline
 }
 
-func newStream() *stream { return &stream{changed: make(chan struct{})} }
+func newStream(most int) *stream { return &stream{changed: make(chan struct{}), most: most} }
 
 // signal wakes the reader. mu is held.
 func (s *stream) signal() {
@@ -38,18 +43,47 @@ func (s *stream) signal() {
 	}
 }
 
-func (s *stream) write(b []byte) (int, error) {
+// write waits until the stream has taken all of b.
+func (s *stream) write(b []byte) (n int, err error) {
+	for {
+		taken, room, err := s.put(b[n:], true)
+		n += taken
+		if room == nil {
+			return n, err
+		}
+		<-room
+	}
+}
+
+// put takes what there is room for. If that is not all, and the caller wants to
+// wait, it returns what to wait for.
+func (s *stream) put(b []byte, wait bool) (n int, room <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return 0, io.ErrClosedPipe
+		return 0, nil, io.ErrClosedPipe
 	}
-	if s.read == len(s.data) {
-		s.data, s.read = s.data[:0], 0
+	if s.read > len(s.data)/2 || s.read == len(s.data) {
+		s.data, s.read = s.data[:copy(s.data, s.data[s.read:])], 0
 	}
-	s.data = append(s.data, b...)
+	n = min(len(b), max(s.most-(len(s.data)-s.read), 0))
+	s.data = append(s.data, b[:n]...)
 	s.signal()
-	return len(b), nil
+	if n == len(b) || !wait {
+		return n, nil, nil
+	}
+	if s.room == nil {
+		s.room = make(chan struct{})
+	}
+	return n, s.room, nil
+}
+
+// makeRoom wakes the writers. mu is held.
+func (s *stream) makeRoom() {
+	if s.room != nil {
+		close(s.room)
+		s.room = nil
+	}
 }
 
 func (s *stream) readInto(b []byte) (int, error) {
@@ -65,6 +99,7 @@ func (s *stream) readInto(b []byte) (int, error) {
 			if s.read == len(s.data) && cap(s.data) > keepBytes {
 				s.data, s.read = nil, 0
 			}
+			s.makeRoom()
 			s.mu.Unlock()
 			return n, nil
 		case s.closed:
@@ -84,6 +119,7 @@ func (s *stream) close() {
 	s.closed = true
 	s.deadline.stop()
 	s.signal()
+	s.makeRoom()
 }
 
 // deadline is when a read gives up.
@@ -132,8 +168,11 @@ func (p *pipeEnd) Read(b []byte) (int, error) { return p.in.readInto(b) }
 
 func (p *pipeEnd) Write(b []byte) (int, error) { return p.out.write(b) }
 
-// TryWrite is nonBlocking's; writing to memory never waits.
-func (p *pipeEnd) TryWrite(b []byte) (int, error) { return p.out.write(b) }
+// TryWrite is nonBlocking's.
+func (p *pipeEnd) TryWrite(b []byte) (int, error) {
+	n, _, err := p.out.put(b, false)
+	return n, err
+}
 
 func (p *pipeEnd) Close() error {
 	p.in.close()
@@ -151,5 +190,6 @@ func (p *pipeEnd) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline does nothing, as a write never waits.
+// SetWriteDeadline does nothing: a client's write never waits, and the engine
+// sets none.
 func (p *pipeEnd) SetWriteDeadline(time.Time) error { return nil }

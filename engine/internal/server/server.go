@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -44,6 +45,8 @@ type Server struct {
 	ticking   bool
 	closed    bool
 	done      chan struct{}
+
+	maxWaitingBytes int // never changes
 }
 
 // sink is where a session's output goes: a connection, or a call in process.
@@ -69,6 +72,8 @@ func New(options Options) *Server {
 		bySession: map[*exec.Session]sink{},
 		listeners: map[net.Listener]struct{}{},
 		done:      make(chan struct{}),
+
+		maxWaitingBytes: maxWaitingBytes,
 	}
 	var random [28]byte
 	rand.Read(random[:]) // never fails
@@ -101,6 +106,9 @@ func (s *Server) Serve(l net.Listener) error {
 	defer s.tasks.Done()
 	for {
 		nc, err := l.Accept()
+		if isShortage(err) && s.pause() {
+			continue
+		}
 		if err != nil {
 			s.mu.Lock()
 			delete(s.listeners, l)
@@ -111,30 +119,38 @@ func (s *Server) Serve(l net.Listener) error {
 			}
 			return fmt.Errorf("engine: accepting on %s: %w", l.Addr(), errors.Join(err, l.Close()))
 		}
-		if err := s.start(nc); err != nil {
-			continue // the peer has been told, and its connection closed
+		c, err := s.admit(nc)
+		if err != nil {
+			s.tasks.Go(func() { _ = refuse(nc, err) }) // the peer has been told; nobody else asks
+			continue
 		}
+		go c.serve()
 	}
 }
 
-// start serves a connection in a goroutine of its own.
-func (s *Server) start(nc net.Conn) error {
-	c, err := s.connect(nc)
-	if err != nil {
-		return err
+// isShortage reports whether accepting has failed for want of something that
+// comes back by itself, such as file descriptors.
+func isShortage(err error) bool {
+	var temporary interface{ Temporary() bool }
+	return errors.As(err, &temporary) && temporary.Temporary() && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// pause waits before the next attempt, and reports whether to make one.
+func (s *Server) pause() bool {
+	select {
+	case <-time.After(50 * time.Millisecond):
+		return true
+	case <-s.done:
+		return false
 	}
-	s.tasks.Go(c.serve)
-	return nil
 }
 
 // ServeConn serves one connection until either end closes it. It closes nc.
 func (s *Server) ServeConn(nc net.Conn) error {
-	c, err := s.connect(nc)
+	c, err := s.admit(nc)
 	if err != nil {
-		return err
+		return refuse(nc, err)
 	}
-	s.tasks.Add(1)
-	defer s.tasks.Done()
 	c.serve()
 	return nil
 }
@@ -142,41 +158,56 @@ func (s *Server) ServeConn(nc net.Conn) error {
 // Dial returns the client's end of a new connection in memory.
 func (s *Server) Dial() (net.Conn, error) {
 	client, server := Pipe()
-	if err := s.start(server); err != nil {
-		return nil, errors.Join(err, client.Close())
+	c, err := s.admit(server)
+	if err != nil {
+		return nil, errors.Join(refuse(server, err), client.Close())
 	}
+	go c.serve()
 	return client, nil
 }
 
-func (s *Server) connect(nc net.Conn) (*conn, error) {
+// admit takes a connection in, or says why not. One that is in is counted in
+// tasks, for serve to count it out.
+func (s *Server) admit(nc net.Conn) (*conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	refusal := ""
 	switch {
 	case s.closed:
-		return nil, errors.Join(ErrClosed, nc.Close())
+		return nil, ErrClosed
 	case len(s.conns) >= s.options.MaxClients:
-		refusal = "-ERR max number of clients reached\r\n"
-	case s.options.Password == "" && isForeign(nc):
-		refusal = protectedMode
-	}
-	if refusal != "" {
-		err := nc.SetWriteDeadline(time.Now().Add(time.Second))
-		if err == nil {
-			_, err = nc.Write([]byte(refusal))
-		}
-		return nil, errors.Join(errors.New("engine: connection refused"), err, nc.Close())
+		return nil, refusal("ERR max number of clients reached")
+	case !s.machine.NeedsPassword() && isForeign(nc):
+		return nil, protectedMode
 	}
 	c := newConn(s, nc)
 	c.session = s.machine.Connect(nowUs(), address(nc.RemoteAddr()), address(nc.LocalAddr()))
 	s.conns[c] = struct{}{}
 	s.bySession[c.session] = c
+	s.tasks.Add(1)
 	return c, nil
 }
 
-const protectedMode = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set " +
+// refusal is the error reply to a connection that is not let in.
+type refusal string
+
+func (r refusal) Error() string { return "engine: connection refused: " + string(r) }
+
+// refuse tells the peer why, if it cares to listen, and closes the connection.
+// It may take a moment, so no lock may be held.
+func refuse(nc net.Conn, why error) error {
+	var text refusal
+	var err error
+	if errors.As(why, &text) {
+		if err = nc.SetDeadline(time.Now().Add(time.Second)); err == nil {
+			_, err = nc.Write([]byte("-" + string(text) + "\r\n"))
+		}
+	}
+	return errors.Join(why, err, nc.Close())
+}
+
+const protectedMode refusal = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set " +
 	"for the default user. In this mode connections are only accepted from the loopback interface. " +
-	"Start the server with a password file to accept connections from other machines.\r\n"
+	"Start the server with a password file to accept connections from other machines."
 
 // isForeign reports whether a connection comes from another machine.
 func isForeign(nc net.Conn) bool {

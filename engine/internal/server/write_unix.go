@@ -12,14 +12,22 @@ func newNonBlocking(nc net.Conn) nonBlocking {
 	if w, ok := nc.(nonBlocking); ok {
 		return w
 	}
-	if sc, ok := nc.(syscall.Conn); ok {
-		if raw, err := sc.SyscallConn(); err == nil {
-			w := &socketWriter{raw: raw}
-			w.attempt = w.write
-			return w
-		}
+	var sc syscall.Conn
+	switch nc := nc.(type) { // not what embeds one of them, and has a Write of its own
+	case *net.TCPConn:
+		sc = nc
+	case *net.UnixConn:
+		sc = nc
+	default:
+		return never{}
 	}
-	return never{}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return never{} // closed already
+	}
+	w := &socketWriter{raw: raw}
+	w.attempt = w.write
+	return w
 }
 
 // socketWriter calls write(2) on the socket, which the runtime keeps in
