@@ -159,7 +159,9 @@ func TestWithoutAPasswordOtherMachinesAreRefused(t *testing.T) {
 			t.Errorf("password %q: got %q, %v, want %q", step.password, got, err, step.want)
 		}
 		_ = peer.Close()
-		<-served
+		if err := <-served; (err != nil) != (step.want == "-DENIED") {
+			t.Errorf("password %q: ServeConn returned %v", step.password, err)
+		}
 	}
 }
 
