@@ -152,8 +152,10 @@ func (a *app) run(ctx context.Context, f runFlags, name string, argv []string) e
 		return err
 	}
 	err = a.underLease(lease, f, path, argv, signals)
-	released := lease.Release(ctx)
+	// Close releases as Release does, but gives up on a server that has gone after the claim time, not after the ttl:
+	// whoever waits for the command's exit status shall have it.
 	closed := box.Close()
+	released := lease.Release(ctx)
 	if lost(released) {
 		// The command has ended before it was known, or has been ended for it: then err says so.
 		released = nil
@@ -226,7 +228,7 @@ func (a *app) obtain(ctx context.Context, f runFlags, name string, signals <-cha
 	var given *exitError
 	if errors.As(context.Cause(ctx), &given) && err == nil {
 		// The grant and the signal have met.
-		err = errors.Join(lease.Release(ctx), box.Close())
+		err = errors.Join(box.Close(), lease.Release(ctx))
 	}
 	cancel(nil)
 	if given != nil {
