@@ -4,7 +4,7 @@ GO ?= go
 TOOL := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-deps unit fuzz bench record lint fmt cover install
+.PHONY: help build test test-deps fuzz bench record lint fmt cover install
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -21,9 +21,6 @@ test: test-deps ## run every test with the race detector (installs redis-server 
 
 test-deps: ## install what the tests need and the machine lacks
 	@./.ci/test-deps
-
-unit: ## run the tests that need no redis-server, without the race detector
-	$(GO) test -short ./...
 
 fuzz: ## fuzz each target for a while: make fuzz FUZZTIME=30s
 	@./.ci/fuzz $(or $(FUZZTIME),10s)

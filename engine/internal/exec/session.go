@@ -101,9 +101,6 @@ func (s *Session) heard(out *resp.Writer) *resp.Writer {
 	return out
 }
 
-// Idle reports since when the session has sent nothing, in µs since the epoch.
-func (s *Session) Idle() (sinceUs int64) { return s.lastUs }
-
 // session is the caller of a command of this package.
 func session(c *command.Ctx) *Session { return c.Caller.(*Session) }
 
