@@ -1,10 +1,10 @@
 -- acquire: takes permits for an id, or a place in the queue; asked again by the same id it is the retry, the waiter's
 -- heartbeat and the confirmation of a grant, and never grants twice.
 --
--- ARGV 1 id  2 weight  3 limit the caller states  4 ttlMs  5 waitMs, 0 = do not wait  6 claimMs  7 owner
+-- ARGV 1 id  2 weight  3 limit the caller states  4 ttlMs  5 waitMs, 0 = do not wait  6 claimMs  7 terms  8 owner
 -- Returns  {1, token, nowMs}                     granted, until nowMs + ttlMs
---          {2, waiters ahead, ms, nowMs}         waiting; the earliest lease expires in ms
---          {3, ms, held, limit}                  refused, since waitMs is 0; the earliest lease expires in ms
+--          {2, waiters ahead, ms, nowMs}         waiting; the earliest lease expires, or the pace is over, in ms
+--          {3, ms, held, limit}                  refused, since waitMs is 0; the same ms
 --          {4}                                   barred: the id was cancelled or forced
 --          {5, limit}                            heavy: the weight can never fit
 -- Errors   WRONGTYPE if a key of the resource is not the ledger's.
@@ -15,16 +15,16 @@
 local GRANTED, WAITING, REFUSED, BARRED, HEAVY = 1, 2, 3, 4, 5
 
 local id, weight, stated, ttl = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local wait, claim, owner = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local wait, claim, terms, owner = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
 
--- The fast lane: nobody holds, nobody waits, there is nothing to repair.
-if present == 0 and count == 0 and not record and weight <= (operator or stated) then
+-- The fast lane: nobody holds, nobody waits, nobody watches, there is nothing to repair, and no terms to keep.
+if present == 0 and count == 0 and not record and not watched and terms == '-' and weight <= (operator or stated) then
   token = math.max(token + 1, nowUs)
   local lifeMs, expires = string.format('%d', ttl + TAIL), string.format('%d', now + ttl)
   call('ZADD', LEASES, expires, id)
   call('PEXPIRE', LEASES, lifeMs)
   call('HSET', STATE, 'limit', ARGV[3], 'token', string.format('%d', token), 'held', ARGV[2], 'count', '1',
-    'ends', expires, id, string.format('L %d %d %d %d %s', weight, token, now, ttl, owner))
+    'ends', expires, id, string.format('L %d %d %d %d - %s', weight, token, now, ttl, owner))
   if stateNew then
     call('PEXPIRE', STATE, lifeMs)
   elseif not operator then
@@ -35,13 +35,24 @@ end
 
 --@include functions.lua
 
+-- notice tells the holders who asked for it that somebody waits now.
+local function notice()
+  local ids = call('ZRANGE', LEASES, 0, NOTICES - 1)
+  for i, record in ipairs(#ids > 0 and call('HMGET', STATE, unpack(ids)) or ids) do
+    if record and string.find(record, '^L %d+ %d+ %d+ %d+ [^ ]*n') then
+      tell(ids[i], 'wanted ' .. ids[i])
+    end
+  end
+end
+
 record = open(id)
 
 if leaseWeight(record) then
+  local _, fence, _, _, held = lease(record)
   call('ZADD', LEASES, now + ttl, id)
-  leasesUntil = ttl
+  leasesUntil = ttl + (term(held, 'c') or 0)
   finish()
-  return {GRANTED, tonumber(string.match(record, '^L %d+ (%d+)')), now}
+  return {GRANTED, fence, now}
 end
 
 if barred(id) then
@@ -56,7 +67,7 @@ local effective = operator or stated
 
 if weight > effective then
   if waits then
-    leave(id)
+    leave(id, record)
   end
   finish()
   return {HEAVY, effective}
@@ -68,15 +79,22 @@ if not waits then
   end
   promote()
   if not head and held + weight <= effective then
-    local fence = grant(id, weight, ttl, ttl, owner)
-    finish()
-    return {GRANTED, fence, now}
+    pause = paceDue(terms)
+    if pause == 0 then
+      local fence = grant(id, weight, ttl, ttl, terms, owner, 0)
+      finish()
+      return {GRANTED, fence, now}
+    end
   end
   if wait == 0 then
     finish()
     return {REFUSED, nextExpiry(), held, effective}
   end
-  call('HSET', STATE, id, string.format('W %d %d %d %d %d %s', weight, stated, now, ttl, claim, owner))
+  call('HSET', STATE, id, string.format('W %d %d %d %d %d %s %s', weight, stated, now, ttl, claim, terms, owner))
+  event('wait', id, weight, 0, 0, owner)
+  if not head then
+    notice()
+  end
 end
 
 if not waits or not call('ZSCORE', QUEUE, id) then

@@ -13,10 +13,10 @@ local id, barMs = ARGV[1], tonumber(ARGV[2])
 record = open(id)
 local was = 0
 if leaseWeight(record) then
-  drop(id, record)
+  drop(id, record, 'release')
   was = 2
 elseif waiter(record) then
-  leave(id)
+  leave(id, record)
   was = 1
 end
 bar(id, barMs)

@@ -1,7 +1,7 @@
 -- force: ends leases by hand, without their holders' consent, and bars their ids, so that renew, release and acquire
 -- of them are refused. One waiter may be sent away the same way.
 --
--- ARGV 1 id, '' = every lease (1,000 in one call)  2 barMs, at least the ttl of each
+-- ARGV 1 id, '' = every lease, resting permits too (1,000 in one call)  2 barMs, at least the ttl of each
 -- Returns  how many were ended
 -- Errors   WRONGTYPE if a key of the resource is not the ledger's.
 -- Cost     O(m log n) for m ended, and at most 1,000 expired entries and 100 grants.
@@ -13,9 +13,9 @@ local barMs = tonumber(ARGV[2])
 
 local function expel(id, record)
   if leaseWeight(record) then
-    drop(id, record)
+    drop(id, record, 'force')
   elseif waiter(record) then
-    leave(id)
+    leave(id, record)
   else
     return 0
   end

@@ -8,6 +8,9 @@ local leasesNew = false
 local leasesUntil = 0                     -- ms from now that STATE and LEASES must live for
 local writes = {}                         -- fields and values for STATE
 local dirty = false                       -- held, count or token changed
+local moved = false                       -- somebody came, went or was granted: the head may have to be told
+local pause = 0                           -- ms until the pace allows the head its grant
+local noticed = {}                        -- ids granted in this call that want notice
 
 local function integer(n)
   return string.format('%d', n)
@@ -39,35 +42,103 @@ local function leaseWeight(record)
   return tonumber(record and string.match(record, '^L (%d+) '))
 end
 
+local function lease(record)
+  local weight, fence, since, ttl, terms, owner = string.match(record, '^L (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
+  return tonumber(weight), tonumber(fence), tonumber(since), tonumber(ttl), terms, owner
+end
+
 local function waiter(record)
-  local weight, own, ttl, claim, owner = string.match(record or '', '^W (%d+) (%d+) %d+ (%d+) (%d+) (.*)$')
-  return tonumber(weight), tonumber(own), tonumber(ttl), tonumber(claim), owner
+  local weight, own, since, ttl, claim, terms, owner =
+    string.match(record or '', '^W (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
+  return tonumber(weight), tonumber(own), tonumber(since), tonumber(ttl), tonumber(claim), terms, owner
+end
+
+-- term returns the number behind a letter of the terms, nil if it is not among them.
+local function term(terms, letter)
+  return tonumber(string.match(terms, letter .. '(%d+)'))
+end
+
+-- event tells those who watch what became of an id: `ms` is for how long it held, or had waited.
+local function event(kind, id, weight, fence, ms, owner)
+  if watched then
+    call('PUBLISH', STATE .. ':events',
+      string.format('%s %d %s %d %d %d %s', kind, now, id, weight, fence, math.max(ms, 0), owner))
+  end
+end
+
+-- ended is the event of a lease or of a waiter that is no more.
+local function ended(kind, id, record)
+  if not watched or not record then
+    return
+  end
+  local weight, fence, since, _, _, owner = lease(record)
+  if weight then
+    event(kind, id, weight, fence, now - since, owner)
+    return
+  end
+  local queuedWeight, _, queuedSince, _, _, _, queuedOwner = waiter(record)
+  if queuedWeight then
+    event(kind, id, queuedWeight, 0, now - queuedSince, queuedOwner)
+  end
+end
+
+-- paceDue is the ms until the pace of the terms allows the next grant, 0 if it does now.
+local function paceDue(terms)
+  local interval, burst = string.match(terms, 'p(%d+):(%d+)')
+  if not interval then
+    return 0
+  end
+  local paced = tonumber(call('HGET', STATE, 'pace') or 0)
+  return math.max(0, math.ceil((paced - (burst - 1) * interval - nowUs) / 1000))
 end
 
 -- grant puts a lease down for `forMs` and returns its token.
-local function grant(id, weight, ttl, forMs, owner)
-  token = math.max(token + 1, nowUs)
+local function grant(id, weight, ttl, forMs, terms, owner, waited)
+  local fence = math.max(token + 1, nowUs)
+  token = fence + (term(terms, 'b') or 0)
   leasesNew = leasesNew or count == 0
   call('ZADD', LEASES, now + forMs, id)
-  write(id, string.format('L %d %d %d %d %s', weight, token, now, ttl, owner))
-  held, count, dirty = held + weight, count + 1, true
-  leasesUntil = math.max(leasesUntil, forMs)
-  return token
+  write(id, string.format('L %d %d %d %d %s %s', weight, fence, now, ttl, terms, owner))
+  held, count, dirty, moved = held + weight, count + 1, true, true
+  leasesUntil = math.max(leasesUntil, forMs + (term(terms, 'c') or 0))
+  local interval = term(terms, 'p')
+  if interval then
+    local paced = math.max(tonumber(call('HGET', STATE, 'pace') or 0), nowUs) + interval
+    call('HSET', STATE, 'pace', integer(paced))
+    leasesUntil = math.max(leasesUntil, math.ceil((paced - nowUs) / 1000))
+  end
+  if string.find(terms, 'n', 1, true) then
+    noticed[#noticed + 1] = id
+  end
+  event('grant', id, weight, fence, waited, owner)
+  return fence
 end
 
--- drop ends the lease of an id.
-local function drop(id, record)
+-- drop ends the lease of an id. kind is what watchers are told.
+local function drop(id, record, kind)
   call('ZREM', LEASES, id)
   call('HDEL', STATE, id)
-  held, count, dirty = held - leaseWeight(record), count - 1, true
+  held, count, dirty, moved = held - leaseWeight(record), count - 1, true, true
+  ended(kind, id, record)
+end
+
+-- rest puts the permits of a lease that has ended aside for ms, as a lease that nobody can renew or release.
+local function rest(id, record, ms)
+  local weight, fence, _, _, _, owner = lease(record)
+  leasesNew = leasesNew or count == 0
+  call('ZADD', LEASES, now + ms, '!' .. id)
+  write('!' .. id, string.format('L %d %d %d %d - %s', weight, fence, now, ms, owner))
+  held, count, dirty = held + weight, count + 1, true
+  leasesUntil = math.max(leasesUntil, ms)
 end
 
 -- leave takes a waiter out of the queue.
-local function leave(id)
+local function leave(id, record)
+  ended('leave', id, record)
   call('ZREM', QUEUE, id)
   call('ZREM', SEEN, id)
   call('HDEL', STATE, id)
-  head = call('ZRANGE', QUEUE, 0, 0)[1]
+  head, moved = call('ZRANGE', QUEUE, 0, 0)[1], true
 end
 
 -- bar refuses an id for ms: an acquire of it that is still under way must not bring it back.
@@ -85,7 +156,7 @@ end
 -- then. Records of waiters whose queue has expired go.
 local function repair()
   local state, records = call('HGETALL', STATE), {}
-  held, count, dirty = 0, 0, true
+  held, count, dirty, moved = 0, 0, true, true
   -- A hash that loses its last field is deleted, and the expiry that it is given below with it.
   call('HSET', STATE, 'count', 0)
   for i = 1, #state, 2 do
@@ -100,7 +171,7 @@ local function repair()
     local record = records[id]
     if not record then
       token = math.max(token + 1, nowUs)
-      record = string.format('L %d %d %d 0 ', WHOLE, token, now)
+      record = string.format('L %d %d %d 0 - ', WHOLE, token, now)
       call('HSET', STATE, id, record)
     end
     records[id] = nil
@@ -125,27 +196,45 @@ local function repair()
   end
 end
 
--- reap ends leases that have expired.
+-- reap ends leases that have expired. Those with a cool-down leave their permits resting.
 local function reap(ids)
-  local torn = false
-  for _, record in ipairs(call('HMGET', STATE, unpack(ids))) do
+  local torn, resting = false, {}
+  local records = call('HMGET', STATE, unpack(ids))
+  for i, id in ipairs(ids) do
+    local record = records[i]
     local weight = leaseWeight(record)
     held, torn = held - (weight or 0), torn or not weight
+    local coolMs = weight and string.match(record, '^L %d+ %d+ %d+ %d+ %S*c(%d+)')
+    local left = coolMs and call('ZSCORE', LEASES, id) + coolMs - now
+    if left and left > 0 then
+      resting[#resting + 1] = {id, record, left}
+    end
+    if watched and string.sub(id, 1, 1) ~= '!' then
+      ended('expire', id, record)
+    end
   end
   call('HDEL', STATE, unpack(ids))
   call('ZREM', LEASES, unpack(ids))
-  count, dirty = count - #ids, true
+  count, dirty, moved = count - #ids, true, true
   if torn then
     repair()
+  end
+  for _, lost in ipairs(resting) do
+    rest(lost[1], lost[2], lost[3])
   end
 end
 
 -- bury removes waiters that were not heard from, and bars that are over.
 local function bury(ids)
+  if watched then
+    for i, record in ipairs(call('HMGET', STATE, unpack(ids))) do
+      ended('leave', ids[i], record)
+    end
+  end
   call('ZREM', SEEN, unpack(ids))
   call('ZREM', QUEUE, unpack(ids))
   call('HDEL', STATE, unpack(ids))
-  head = call('ZRANGE', QUEUE, 0, 0)[1]
+  head, moved = call('ZRANGE', QUEUE, 0, 0)[1], true
 end
 
 -- settle brings the ledger up to this moment.
@@ -191,22 +280,30 @@ end
 local function promote(caller)
   local own
   for _ = 1, head and GRANTS or 0 do
-    local weight, stated, ttl, claim, owner = waiter(call('HGET', STATE, head))
+    local record = call('HGET', STATE, head)
+    local weight, stated, since, ttl, claim, terms, owner = waiter(record)
     local most = operator or stated
     if not weight or (capped and tonumber(call('ZSCORE', SEEN, head) or now) <= now) then
-      leave(head)
+      leave(head, record)
     elseif weight > most then
       tell(head, 'heavy ' .. head .. ' ' .. integer(most))
-      leave(head)
+      leave(head, record)
     elseif held + weight > most then
       return own
     else
+      pause = paceDue(terms)
+      if pause > 0 or terms == 'g' then
+        if moved and head ~= caller then
+          tell(head, 'ask ' .. head .. ' ' .. integer(pause))
+        end
+        return own
+      end
       call('ZREM', QUEUE, head)
       call('ZREM', SEEN, head)
       if head == caller then
-        own = grant(head, weight, ttl, ttl, owner)
+        own = grant(head, weight, ttl, ttl, terms, owner, now - since)
       else
-        local fence = grant(head, weight, ttl, claim, owner)
+        local fence = grant(head, weight, ttl, claim, terms, owner, now - since)
         tell(head, string.format('grant %s %d %d %d', head, fence, now, claim))
       end
       head = call('ZRANGE', QUEUE, 0, 0)[1]
@@ -221,6 +318,11 @@ end
 -- finish grants what can be granted and writes STATE back.
 local function finish(caller)
   local own = promote(caller)
+  if head then
+    for _, id in ipairs(noticed) do
+      tell(id, 'wanted ' .. id)
+    end
+  end
   if dirty then
     write('token', integer(token))
     write('held', integer(held))
@@ -242,8 +344,12 @@ local function finish(caller)
   return own
 end
 
--- nextExpiry is the ms until the earliest lease expires; 0 if that is due, or if none is held.
+-- nextExpiry is the ms until the earliest lease expires; 0 if that is due, or if none is held. If it is the pace that
+-- holds the head back, it is the ms until that is over.
 local function nextExpiry()
-  local first = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')
-  return math.max(0, (tonumber(first[2]) or now) - now)
+  if pause > 0 then
+    return pause
+  end
+  local earliest = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')
+  return math.max(0, (tonumber(earliest[2]) or now) - now)
 end

@@ -29,6 +29,7 @@ type Entry struct {
 	Weight   int
 	Token    int64 // of a lease
 	Limit    int   // that a waiter stated
+	Resting  bool  // a lease that has ended, and whose permits are not granted yet
 	Since    time.Time
 	TTL      time.Duration
 	Deadline time.Time // when the lease expires; by when the waiter must be heard from
@@ -96,32 +97,33 @@ func readEntries(value any, read func(record string) Entry) ([]Entry, bool) {
 		}
 		entry := read(record)
 		entry.ID, entry.Deadline = id, time.UnixMilli(deadline)
+		entry.Resting = strings.HasPrefix(id, "!")
 		entries = append(entries, entry)
 	}
 	return entries, true
 }
 
-// leaseEntry reads "L weight token sinceMs ttlMs owner".
+// leaseEntry reads "L weight token sinceMs ttlMs terms owner".
 func leaseEntry(record string) Entry {
-	part := strings.SplitN(record, " ", 6)
-	if len(part) < 6 {
-		return Entry{}
-	}
-	return Entry{
-		Weight: int(integer(part[1])), Token: integer(part[2]), Since: time.UnixMilli(integer(part[3])),
-		TTL: ms(integer(part[4])), Owner: part[5],
-	}
-}
-
-// waiterEntry reads "W weight limit sinceMs ttlMs claimMs owner".
-func waiterEntry(record string) Entry {
 	part := strings.SplitN(record, " ", 7)
 	if len(part) < 7 {
 		return Entry{}
 	}
 	return Entry{
-		Weight: int(integer(part[1])), Limit: int(integer(part[2])), Since: time.UnixMilli(integer(part[3])),
+		Weight: int(integer(part[1])), Token: integer(part[2]), Since: time.UnixMilli(integer(part[3])),
 		TTL: ms(integer(part[4])), Owner: part[6],
+	}
+}
+
+// waiterEntry reads "W weight limit sinceMs ttlMs claimMs terms owner".
+func waiterEntry(record string) Entry {
+	part := strings.SplitN(record, " ", 8)
+	if len(part) < 8 {
+		return Entry{}
+	}
+	return Entry{
+		Weight: int(integer(part[1])), Limit: int(integer(part[2])), Since: time.UnixMilli(integer(part[3])),
+		TTL: ms(integer(part[4])), Owner: part[7],
 	}
 }
 

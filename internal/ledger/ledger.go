@@ -10,6 +10,8 @@ package ledger
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -40,7 +42,37 @@ type AcquireRequest struct {
 	TTL      time.Duration
 	Wait     time.Duration
 	Claim    time.Duration
+	Terms    Terms
 	Owner    string
+}
+
+// Terms are what an acquisition wants besides permits. The zero value wants nothing.
+type Terms struct {
+	Cool   time.Duration // for which permits rest after the lease has expired
+	Hold   time.Duration // for which permits are held at least
+	Pace   time.Duration // between grants, in us, after a burst
+	Burst  int           // of the pace
+	Block  int           // tokens reserved behind the lease's own
+	Notice bool          // the holder is told when somebody waits
+}
+
+// word is how the scripts read them: prelude.lua.
+func (t Terms) word() string {
+	if t == (Terms{}) {
+		return "-"
+	}
+	var word []string
+	add := func(text string, wanted bool) {
+		if wanted {
+			word = append(word, text)
+		}
+	}
+	add(fmt.Sprintf("c%d", t.Cool.Milliseconds()), t.Cool > 0)
+	add(fmt.Sprintf("h%d", t.Hold.Milliseconds()), t.Hold > 0)
+	add(fmt.Sprintf("p%d:%d", t.Pace.Microseconds(), t.Burst), t.Pace > 0)
+	add(fmt.Sprintf("b%d", t.Block), t.Block > 0)
+	add("n", t.Notice)
+	return strings.Join(word, ",")
 }
 
 // Outcome says what became of an AcquireRequest.
@@ -101,7 +133,8 @@ func (l *Ledger) AcquireAll(ctx context.Context, requests []*AcquireRequest) []A
 
 func (r *AcquireRequest) call() call {
 	return call{acquireScript, r.Resource, []any{
-		r.ID, r.Weight, r.Limit, r.TTL.Milliseconds(), r.Wait.Milliseconds(), r.Claim.Milliseconds(), r.Owner,
+		r.ID, r.Weight, r.Limit, r.TTL.Milliseconds(), r.Wait.Milliseconds(), r.Claim.Milliseconds(), r.Terms.word(),
+		r.Owner,
 	}}
 }
 
@@ -130,6 +163,7 @@ const (
 	Lost   Hold = 0 // it expired, was released, or never was
 	Held   Hold = 1 // it was held: it is renewed now, or released
 	Forced Hold = 2 // it was ended by Force
+	Wanted Hold = 3 // it was held and is renewed, and somebody waits
 )
 
 // Release ends the lease of an id. Held means that this call ended it.
@@ -138,10 +172,11 @@ func (l *Ledger) Release(ctx context.Context, resource *Resource, id string) (Ho
 	return Hold(n), err
 }
 
-// Renewal asks for TTL more from now on.
+// Renewal asks for TTL more from now on. Cool is the one of the lease's Terms.
 type Renewal struct {
-	ID  string
-	TTL time.Duration
+	ID   string
+	TTL  time.Duration
+	Cool time.Duration
 }
 
 // RenewRequest renews up to MaxRenewals leases of one resource.
@@ -160,11 +195,7 @@ type RenewResult struct {
 func (l *Ledger) RenewAll(ctx context.Context, requests []RenewRequest) []RenewResult {
 	calls := make([]call, len(requests))
 	for i, request := range requests {
-		args := make([]any, 0, 2*len(request.Leases))
-		for _, lease := range request.Leases {
-			args = append(args, lease.ID, lease.TTL.Milliseconds())
-		}
-		calls[i] = call{renewScript, request.Resource, args}
+		calls[i] = request.call()
 	}
 	results := make([]RenewResult, len(requests))
 	for i, reply := range l.runAll(ctx, calls) {
@@ -183,6 +214,14 @@ func (l *Ledger) RenewAll(ctx context.Context, requests []RenewRequest) []RenewR
 		}
 	}
 	return results
+}
+
+func (r *RenewRequest) call() call {
+	args := make([]any, 0, 3*len(r.Leases))
+	for _, lease := range r.Leases {
+		args = append(args, lease.ID, lease.TTL.Milliseconds(), lease.Cool.Milliseconds())
+	}
+	return call{renewScript, r.Resource, args}
 }
 
 // Cancelled says what an acquisition was when Cancel took it back.

@@ -210,6 +210,8 @@ func (s *system) renew(*rapid.T) {
 	var want []ledger.Hold
 	for _, id := range ids {
 		switch {
+		case find(s.model.leases, id) >= 0 && len(s.model.queue) > 0:
+			want = append(want, ledger.Wanted)
 		case find(s.model.leases, id) >= 0:
 			want = append(want, ledger.Held)
 		case s.model.barred[id]:

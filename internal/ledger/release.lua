@@ -9,9 +9,9 @@
 
 local id = ARGV[1]
 
--- The fast lane: this is the only lease, it is in force, and nobody waits.
-if present == 1 and count == 1 and record and tonumber(call('ZSCORE', LEASES, id) or 0) > now then
-  local ttl = tonumber(string.match(record, '^L %d+ %d+ %d+ (%d+)'))
+-- The fast lane: this is the only lease, it is in force and without terms, and nobody waits or watches.
+if present == 1 and count == 1 and record and not watched and tonumber(call('ZSCORE', LEASES, id) or 0) > now then
+  local ttl = tonumber(string.match(record, '^L %d+ %d+ %d+ (%d+) %- '))
   if ttl and ttl <= MEMORY then
     call('ZREM', LEASES, id)
     call('HDEL', STATE, id, 'held', 'count')
@@ -26,9 +26,14 @@ if not leaseWeight(record) then
   finish()
   return barred(id) and 2 or 0
 end
-drop(id, record)
+local _, _, since, ttl, terms = lease(record)
+local restMs = since + (term(terms, 'h') or 0) - now
+drop(id, record, 'release')
+if restMs > 0 then
+  rest(id, record, restMs)
+end
 finish()
-if count == 0 and not head and not operator and tonumber(string.match(record, '^L %d+ %d+ %d+ (%d+)')) > MEMORY then
+if count == 0 and not head and not operator and not term(terms, 'p') and ttl > MEMORY then
   call('PEXPIRE', STATE, MEMORY, 'LT')
 end
 return 1

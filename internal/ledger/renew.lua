@@ -1,7 +1,8 @@
 -- renew: moves the expiry of leases of one resource. It never brings back what has expired.
 --
--- ARGV id, ttlMs, for each lease; at most 500 leases
--- Returns  for each lease: 1 extended to now + ttlMs   0 not held   2 not held: it was forced
+-- ARGV id, ttlMs, coolMs (of the lease's terms), for each lease; at most 500 leases
+-- Returns  for each lease: 1 extended to now + ttlMs   3 the same, and somebody waits   0 not held   2 not held: it was
+--          forced
 -- Errors   WRONGTYPE if a key of the resource is not the ledger's.
 -- Cost     O(log n) a lease, and at most 1,000 expired entries and 100 grants.
 
@@ -10,13 +11,13 @@
 
 open(ARGV[1])
 local answers = {}
-for i = 1, #ARGV, 2 do
+for i = 1, #ARGV, 3 do
   local id, ttl = ARGV[i], tonumber(ARGV[i + 1])
   local expires = tonumber(call('ZSCORE', LEASES, id) or nil)
   if expires and expires > now then
     call('ZADD', LEASES, now + ttl, id)
-    leasesUntil = math.max(leasesUntil, ttl)
-    answers[#answers + 1] = 1
+    leasesUntil = math.max(leasesUntil, ttl + tonumber(ARGV[i + 2]))
+    answers[#answers + 1] = head and 3 or 1
   else
     answers[#answers + 1] = barred(id) and 2 or 0
   end

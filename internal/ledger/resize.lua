@@ -12,6 +12,7 @@
 local new = tonumber(ARGV[1])
 open('')
 local previous = operator or 0
+event('resize', '-', new, 0, 0, '')
 if new > 0 then
   operator = new
   dirty = true

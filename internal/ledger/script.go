@@ -11,13 +11,16 @@ import (
 )
 
 var (
+	//go:embed read.lua
+	read string
 	//go:embed prelude.lua
 	prelude string
 	//go:embed functions.lua
 	functions string
 
 	// Initialised before the scripts, which depend on it.
-	includes = strings.NewReplacer("--@include prelude.lua\n", prelude, "--@include functions.lua\n", functions)
+	includes = strings.NewReplacer(
+		"--@include read.lua\n", read, "--@include prelude.lua\n", prelude, "--@include functions.lua\n", functions)
 
 	//go:embed acquire.lua
 	acquireText string
@@ -33,14 +36,38 @@ var (
 	inspectText string
 	//go:embed force.lua
 	forceText string
+	//go:embed acquire_group.lua
+	acquireGroupText string
+	//go:embed reweigh.lua
+	reweighText string
+	//go:embed raise.lua
+	raiseText string
+	//go:embed watch.lua
+	watchText string
+	//go:embed limit.lua
+	limitText string
+	//go:embed refund.lua
+	refundText string
+	//go:embed latch.lua
+	latchText string
+	//go:embed barrier.lua
+	barrierText string
 
-	acquireScript = newScript(acquireText)
-	releaseScript = newScript(releaseText)
-	renewScript   = newScript(renewText)
-	cancelScript  = newScript(cancelText)
-	resizeScript  = newScript(resizeText)
-	inspectScript = newScript(inspectText)
-	forceScript   = newScript(forceText)
+	acquireScript    = newScript(acquireText)
+	releaseScript    = newScript(releaseText)
+	renewScript      = newScript(renewText)
+	cancelScript     = newScript(cancelText)
+	resizeScript     = newScript(resizeText)
+	inspectScript    = newScript(inspectText)
+	forceScript      = newScript(forceText)
+	acquireGroupScript = newScript(acquireGroupText)
+	reweighScript    = newScript(reweighText)
+	raiseScript      = newScript(raiseText)
+	watchScript      = newScript(watchText)
+	limitScript      = newScript(limitText)
+	refundScript     = newScript(refundText)
+	latchScript      = newScript(latchText)
+	barrierScript    = newScript(barrierText)
 )
 
 // script is one transition: its text with what it includes, and the digest the server knows it by.
@@ -49,8 +76,8 @@ type script struct {
 }
 
 func newScript(transition string) *script {
-	text := includes.Replace(transition)
-	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
+	text := includes.Replace(includes.Replace(transition)) // prelude.lua includes read.lua
+	sum := sha1.Sum([]byte(text))                          //nolint:gosec // as above
 	return &script{text, hex.EncodeToString(sum[:])}
 }
 
