@@ -13,18 +13,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/signalbox-io/signalbox/internal/ledger"
+	"github.com/signalbox-io/signalbox/internal/transport"
+	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
 // Box is the door to all primitives over one client. It may be used by any number of goroutines. A process needs one.
 type Box struct {
-	client     redis.UniversalClient
-	ownsClient bool
-	ledger     *ledger.Ledger
-	process    string // names the inbox and begins every id
-	owner      string
-	claim      time.Duration
-	keeper     keeper
-	inbox      inbox
+	transport   transport.Transport
+	closeClient func() error // nil if the client is the caller's
+	ledger      *ledger.Ledger
+	process     string // names the inbox and begins every id
+	owner       string
+	claim       time.Duration
+	keeper      keeper
+	inbox       inbox
 
 	acquisitions atomic.Uint64
 	supported    atomic.Bool
@@ -50,9 +52,16 @@ type member interface {
 // New returns a Box over a client that stays the caller's: Close leaves it open. A client with MaxRetries -1 is best:
 // retries it does by itself are unknown to the Box, which sends its own.
 func New(client redis.UniversalClient, options ...Option) *Box {
+	return NewOver(goredis.New(client), options...)
+}
+
+// NewOver returns a Box over a transport: what carries it to the servers when that is not go-redis. It is for this
+// module's packages, as its parameter's type is: what a transport must get right about errors (L7 rests on it) only the
+// conformance suite can tell, and the interface still grows. Use New, or rueidisbox.New.
+func NewOver(t transport.Transport, options ...Option) *Box {
 	stopping, stop := context.WithCancel(context.Background())
 	b := &Box{
-		client: client, ledger: ledger.New(client), process: rand.Text()[:16], owner: thisProcess(), claim: DefaultClaim,
+		transport: t, ledger: ledger.New(t), process: rand.Text()[:16], owner: thisProcess(), claim: DefaultClaim,
 		checking: make(chan struct{}, 1), closing: make(chan struct{}), stopping: stopping, stop: stop,
 		members: make(map[string]member),
 	}
@@ -100,8 +109,8 @@ func (b *Box) Close() error {
 	b.stop()
 	b.servants.Wait()
 	b.tasks.Wait()
-	if b.ownsClient {
-		return b.client.Close()
+	if b.closeClient != nil {
+		return b.closeClient()
 	}
 	return nil
 }

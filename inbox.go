@@ -1,25 +1,19 @@
 package signalbox
 
 import (
-	"context"
-	"errors"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/signalbox-io/signalbox/internal/ledger"
+	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
 // The inbox is one subscription for the whole process, opened by the first waiter. Messages may be lost whenever the
-// connection is; each time it is open (again), every waiter asks once. A connection that died unnoticed is found by a
-// ping after half a minute of silence; until then heartbeats do its work.
-
-const inboxSilence = 30 * time.Second
+// connection is; each time it is open (again), every waiter asks once. A connection that died unnoticed is found by the
+// transport after a while of silence; until then heartbeats do its work.
 
 type inbox struct {
 	box  *Box
@@ -42,8 +36,10 @@ func (i *inbox) open() {
 }
 
 func (i *inbox) run() {
+	channels := []string{ledger.InboxPrefix + i.box.process}
 	for i.box.stopping.Err() == nil {
-		i.listen()
+		// What ended it makes no difference: until it is open again heartbeats do its work, and say what is wrong.
+		_ = i.box.transport.Listen(i.box.stopping, channels, i.handle)
 		i.up.Store(false)
 		pause := time.NewTimer(backoff(i.box.claim))
 		select {
@@ -54,47 +50,18 @@ func (i *inbox) run() {
 	}
 }
 
-// listen subscribes and handles messages until the connection fails or the box closes.
-func (i *inbox) listen() {
-	subscription := i.box.client.Subscribe(i.box.stopping, ledger.InboxPrefix+i.box.process)
-	var once sync.Once
-	shut := func() {
-		// A subscription that failed has nothing left to report when it closes.
-		once.Do(func() { _ = subscription.Close() })
-	}
-	defer shut()
-	defer context.AfterFunc(i.box.stopping, shut)()
-	for silent := false; ; {
-		received, err := subscription.ReceiveTimeout(i.box.stopping, inboxSilence)
-		var network net.Error
-		switch {
-		case err == nil:
-			silent = false
-			i.handle(received)
-		case !silent && errors.As(err, &network) && network.Timeout():
-			silent = true
-			if subscription.Ping(i.box.stopping) != nil {
-				return
-			}
-		default:
-			return
-		}
-	}
-}
-
-func (i *inbox) handle(received any) {
-	switch received := received.(type) {
-	case *redis.Subscription:
+func (i *inbox) handle(event transport.Event) {
+	if event.Subscribed {
 		i.up.Store(true)
 		i.box.keeper.hasten()
-	case *redis.Message:
-		m, ok := parseMessage(received.Payload)
-		if !ok {
-			return
-		}
-		if to := i.box.member(m.id); to != nil {
-			to.hear(m)
-		}
+		return
+	}
+	m, ok := parseMessage(event.Payload)
+	if !ok {
+		return
+	}
+	if to := i.box.member(m.id); to != nil {
+		to.hear(m)
 	}
 }
 

@@ -29,7 +29,7 @@ func Open(ctx context.Context, rawURL string, options ...Option) (*Box, error) {
 		return nil, err
 	}
 	b := New(client, options...)
-	b.ownsClient = true
+	b.closeClient = client.Close
 	if err := b.checkServer(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", place, err), b.Close())
 	}

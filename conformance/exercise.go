@@ -19,6 +19,7 @@ import (
 
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/internal/ledger"
+	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
 // Dial returns a new client of the server under test. It closes the client at the end of the test it is given.
@@ -54,7 +55,7 @@ func newBench(t *testing.T, dial Dial, name string) *bench {
 	ctx, done := context.WithTimeout(context.Background(), 3*patience)
 	t.Cleanup(done)
 	b := &bench{T: t, ctx: ctx, dial: dial, client: dial(t)}
-	b.ledger = ledger.New(b.client)
+	b.ledger = ledger.New(goredis.New(b.client))
 	b.use(fmt.Sprintf("%s %d", name, time.Now().UnixNano()))
 	return b
 }

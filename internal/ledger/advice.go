@@ -6,7 +6,7 @@ import (
 	"io"
 	"net"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
 // Whoever reads an error at night wants to know what to do. Servers say what is wrong in a word at the beginning; this
@@ -32,7 +32,7 @@ var advice = []struct{ prefix, text string }{
 // adviceOn says what to do about an error of the client or the server, "" if it does not know.
 func adviceOn(err error) string {
 	for _, line := range advice {
-		if redis.HasErrorPrefix(err, line.prefix) {
+		if transport.HasPrefix(err, line.prefix) {
 			return line.text
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
 // What can go wrong. Every error of this package wraps one of these, and names the resource.
@@ -27,7 +27,7 @@ var passing = []string{
 // failure puts an error of a transition into words: which one, on what, and what to do about it.
 func failure(verb, name string, err error) error {
 	doing := fmt.Sprintf("%s %q", verb, name)
-	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+	if transport.HasPrefix(err, "WRONGTYPE") {
 		return fmt.Errorf("%s: %w: look at the keys signalbox:{%s}* and remove the one that is not ours: %w",
 			doing, ErrWrongType, encodeName.Replace(name), err)
 	}
@@ -36,12 +36,12 @@ func failure(verb, name string, err error) error {
 
 // classify wraps an error of the client or the server in a sentinel, unless it has one.
 func classify(doing string, err error) error {
-	var reply redis.Error
+	var answer *transport.ServerError
 	sentinel := ErrUnavailable
 	switch {
 	case errors.Is(err, ErrUnavailable) || errors.Is(err, ErrServer) || errors.Is(err, ErrWrongType):
 		return fmt.Errorf("%s: %w", doing, err)
-	case errors.As(err, &reply) && !errors.Is(err, redis.Nil) && !isPassing(err): // Nil: no Sentinel knows the master
+	case errors.As(err, &answer) && !isPassing(err):
 		sentinel = ErrServer
 	}
 	if text := adviceOn(err); text != "" {
@@ -52,7 +52,7 @@ func classify(doing string, err error) error {
 
 func isPassing(err error) bool {
 	for _, prefix := range passing {
-		if redis.HasErrorPrefix(err, prefix) {
+		if transport.HasPrefix(err, prefix) {
 			return true
 		}
 	}
@@ -67,14 +67,14 @@ func unexpected(verb, name string, reply any) error {
 // Retryable says whether the same call may succeed later: the server was out of reach, or busy with something that
 // passes.
 func Retryable(err error) bool {
-	return errors.Is(err, ErrUnavailable) && !errors.Is(err, redis.ErrClosed) && !errors.Is(err, context.Canceled)
+	return errors.Is(err, ErrUnavailable) && !errors.Is(err, transport.ErrClosed) && !errors.Is(err, context.Canceled)
 }
 
 // Undone says whether a call that failed with err surely did nothing: the server answered that it would not run it, or
 // was never reached. Of any other failure nobody can know.
 func Undone(err error) bool {
-	var reply redis.Error
-	if errors.As(err, &reply) {
+	var answer *transport.ServerError
+	if errors.As(err, &answer) || errors.Is(err, transport.ErrUnsent) {
 		return true
 	}
 	var operation *net.OpError

@@ -9,14 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
-// serverError is what go-redis makes of an error reply.
-type serverError string
-
-func (e serverError) Error() string { return string(e) }
-func (serverError) RedisError()     {}
+// serverError is what a transport makes of an error reply.
+func serverError(text string) error { return &transport.ServerError{Text: text} }
 
 func TestFailuresAreClassified(t *testing.T) {
 	t.Parallel()
@@ -40,8 +37,8 @@ func TestFailuresAreClassified(t *testing.T) {
 		{io.ErrUnexpectedEOF, ErrUnavailable, true, false},
 		{context.DeadlineExceeded, ErrUnavailable, true, false},
 		{context.Canceled, ErrUnavailable, false, false},
-		{redis.ErrClosed, ErrUnavailable, false, false},
-		{fmt.Errorf("all sentinels unreachable: %w", redis.Nil), ErrUnavailable, true, true},
+		{transport.ErrClosed, ErrUnavailable, false, false},
+		{fmt.Errorf("all sentinels unreachable: %w", transport.ErrUnsent), ErrUnavailable, true, true},
 	} {
 		err := failure("acquire", "a name", test.err)
 		if !errors.Is(err, test.sentinel) || !errors.Is(err, test.err) || !strings.Contains(err.Error(), `"a name"`) {

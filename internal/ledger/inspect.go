@@ -2,11 +2,12 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
 // State is what inspect.lua returns of a resource.
@@ -52,10 +53,10 @@ func (l *Ledger) InspectAll(ctx context.Context, resources []*Resource) ([]State
 	}
 	states := make([]State, len(resources))
 	for i, reply := range l.runAll(ctx, calls) {
-		if reply.err != nil {
-			return nil, failure("inspect", resources[i].Name, reply.err)
+		if reply.Err != nil {
+			return nil, failure("inspect", resources[i].Name, reply.Err)
 		}
-		state, err := readState(resources[i], reply.value)
+		state, err := readState(resources[i], reply.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -139,44 +140,49 @@ func integer(text string) int64 {
 // Names calls visit with the names of all resources that have a state, some perhaps twice, in no order. In a Cluster
 // it asks every primary. visit is never called by two goroutines at once.
 func (l *Ledger) Names(ctx context.Context, visit func(names []string) error) error {
-	err := l.scan(ctx, visit)
+	err := l.transport.EachPrimary(ctx, func(ctx context.Context, server transport.Doer) error {
+		return scan(ctx, server, visit)
+	})
 	if err != nil {
 		return classify("list the resources", err)
 	}
 	return nil
 }
 
-func (l *Ledger) scan(ctx context.Context, visit func(names []string) error) error {
-	cluster, isCluster := l.client.(*redis.ClusterClient)
-	if !isCluster {
-		return scanNode(ctx, l.client, visit)
-	}
-	turn := make(chan struct{}, 1)
-	return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		turn <- struct{}{}
-		defer func() { <-turn }()
-		return scanNode(ctx, node, visit)
-	})
-}
-
-func scanNode(ctx context.Context, node redis.Cmdable, visit func(names []string) error) error {
-	for cursor := uint64(0); ; {
-		keys, next, err := node.Scan(ctx, cursor, StatePattern, 500).Result()
+func scan(ctx context.Context, server transport.Doer, visit func(names []string) error) error {
+	for cursor := "0"; ; {
+		command := transport.Command{Words: []any{"scan", cursor, "match", StatePattern, "count", 500}}
+		reply, err := server.Do(ctx, command)
 		if err != nil {
 			return err
 		}
-		var names []string
-		for _, key := range keys {
-			if name, ok := NameOf(key); ok {
-				names = append(names, name)
-			}
+		next, names, ok := readScan(reply)
+		if !ok {
+			return fmt.Errorf("%w: an answer to SCAN that is none: %.200q", ErrServer, fmt.Sprint(reply))
 		}
 		if err := visit(names); err != nil {
 			return err
 		}
-		if next == 0 {
+		if next == "0" {
 			return nil
 		}
 		cursor = next
 	}
+}
+
+// readScan reads {cursor, keys} and returns the names of those that are state keys.
+func readScan(reply any) (next string, names []string, ok bool) {
+	elements, _ := reply.([]any)
+	if len(elements) != 2 {
+		return "", nil, false
+	}
+	next, okNext := elements[0].(string)
+	keys, okKeys := elements[1].([]any)
+	for _, key := range keys {
+		text, _ := key.(string) // nothing else is a key of ours
+		if name, isOurs := NameOf(text); isOurs {
+			names = append(names, name)
+		}
+	}
+	return next, names, okNext && okKeys
 }

@@ -3,7 +3,7 @@
 // A resource is four keys under one hash tag; prelude.lua describes them. Each .lua file beside this one is one
 // transition, atomic on the server and timed by the server's clock. The Go here does no more than call them: it puts
 // requests into arguments, answers into structs, and server errors into a few sentinels that say whether asking again
-// can help. It keeps no state besides the client, so everything may be called from any number of goroutines.
+// can help. It keeps no state besides the transport, so everything may be called from any number of goroutines.
 //
 // To add a transition: one .lua file with the header every other has, one line in script.go, one typed call here.
 package ledger
@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
 // MaxLimit is the highest limit of a resource and the highest weight of a lease.
@@ -25,12 +25,12 @@ const MaxRenewals = 500
 
 // Ledger calls the transitions on one server, Sentinel group or Cluster.
 type Ledger struct {
-	client redis.UniversalClient
+	transport transport.Transport
 }
 
-// New returns the ledger kept by the servers behind client.
-func New(client redis.UniversalClient) *Ledger {
-	return &Ledger{client: client}
+// New returns the ledger kept by the servers that t reaches.
+func New(t transport.Transport) *Ledger {
+	return &Ledger{transport: t}
 }
 
 // AcquireRequest asks for Weight of Limit permits. Wait 0 means: refuse rather than queue.
@@ -122,11 +122,11 @@ func (l *Ledger) AcquireAll(ctx context.Context, requests []*AcquireRequest) []A
 	}
 	results := make([]AcquireResult, len(requests))
 	for i, reply := range l.runAll(ctx, calls) {
-		if reply.err != nil {
-			results[i].Err = failure("acquire", requests[i].Resource.Name, reply.err)
+		if reply.Err != nil {
+			results[i].Err = failure("acquire", requests[i].Resource.Name, reply.Err)
 			continue
 		}
-		results[i].AcquireAnswer, results[i].Err = requests[i].answer(reply.value)
+		results[i].AcquireAnswer, results[i].Err = requests[i].answer(reply.Value)
 	}
 	return results
 }
@@ -200,13 +200,13 @@ func (l *Ledger) RenewAll(ctx context.Context, requests []RenewRequest) []RenewR
 	results := make([]RenewResult, len(requests))
 	for i, reply := range l.runAll(ctx, calls) {
 		name := requests[i].Resource.Name
-		if reply.err != nil {
-			results[i].Err = failure("renew", name, reply.err)
+		if reply.Err != nil {
+			results[i].Err = failure("renew", name, reply.Err)
 			continue
 		}
-		n := numbers(reply.value)
+		n := numbers(reply.Value)
 		if len(n) != len(requests[i].Leases) {
-			results[i].Err = unexpected("renew", name, reply.value)
+			results[i].Err = unexpected("renew", name, reply.Value)
 			continue
 		}
 		for _, hold := range n {

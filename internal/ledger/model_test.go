@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-io/signalbox/internal/difftest"
 	"github.com/signalbox-io/signalbox/internal/ledger"
+	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
 // The model is the ledger as one would write it without a server: slices and loops. Random commands go to both; every
@@ -294,7 +295,7 @@ func TestLedgerAgreesWithModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &system{
-			t: t, ctx: context.Background(), client: client, ledger: ledger.New(client), resource: resource,
+			t: t, ctx: context.Background(), client: client, ledger: ledger.New(goredis.New(client)), resource: resource,
 			model: model{barred: map[string]bool{}}, tokens: map[string]int64{},
 		}
 		t.Repeat(map[string]func(*rapid.T){

@@ -25,6 +25,8 @@ var (
 type Resource struct {
 	Name string
 	keys []string // STATE, LEASES, QUEUE, SEEN
+
+	words []any // the keys as words of a command
 }
 
 // NewResource checks a name: UTF-8, 1 to 512 bytes. Errors wrap ErrInvalid.
@@ -39,7 +41,11 @@ func NewResource(name string) (*Resource, error) {
 		return nil, fmt.Errorf("%w: the name %.40q is not valid UTF-8", ErrInvalid, name)
 	}
 	state := keyPrefix + encodeName.Replace(name) + "}"
-	return &Resource{name, []string{state, state + ":leases", state + ":queue", state + ":seen"}}, nil
+	resource := &Resource{Name: name, keys: []string{state, state + ":leases", state + ":queue", state + ":seen"}}
+	for _, key := range resource.keys {
+		resource.words = append(resource.words, key)
+	}
+	return resource, nil
 }
 
 // Keys returns the four keys of the resource: state, leases, queue, seen.

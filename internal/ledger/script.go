@@ -7,7 +7,7 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
 var (
@@ -70,9 +70,10 @@ var (
 	barrierScript    = newScript(barrierText)
 )
 
-// script is one transition: its text with what it includes, and the digest the server knows it by.
+// script is one transition: its text with what it includes, and the digest the server knows it by. Both are words of
+// commands, put into their interface once.
 type script struct {
-	text, digest string
+	text, digest any
 }
 
 func newScript(transition string) *script {
@@ -88,64 +89,49 @@ type call struct {
 	args     []any
 }
 
-// reply is what the server answered to a call.
-type reply struct {
-	value any
-	err   error
+// byDigest is the command for a server that knows the script, byText for one that does not.
+func (c call) byDigest() transport.Command { return c.command("evalsha", c.script.digest) }
+func (c call) byText() transport.Command   { return c.command("eval", c.script.text) }
+
+func (c call) command(name, script any) transport.Command {
+	keys := c.resource.words
+	words := make([]any, 0, 3+len(keys)+len(c.args))
+	words = append(words, name, script, len(keys))
+	words = append(words, keys...)
+	return transport.Command{Words: append(words, c.args...), Key: 3}
 }
 
 // run makes one call: by digest, and with the whole text if the server does not know it (yet, or not any more).
 func (l *Ledger) run(ctx context.Context, c call) (any, error) {
-	value, err := l.client.EvalSha(ctx, c.script.digest, c.resource.keys, c.args...).Result()
+	value, err := l.transport.Do(ctx, c.byDigest())
 	if isUnknownScript(err) {
-		return l.client.Eval(ctx, c.script.text, c.resource.keys, c.args...).Result()
+		return l.transport.Do(ctx, c.byText())
 	}
 	return value, err
 }
 
 // runAll makes the calls in one pipeline, and those that met NOSCRIPT in a second one with the whole text.
-func (l *Ledger) runAll(ctx context.Context, calls []call) []reply {
-	replies := make([]reply, len(calls))
-	all := make([]int, len(calls))
-	for i := range all {
-		all[i] = i
+func (l *Ledger) runAll(ctx context.Context, calls []call) []transport.Reply {
+	commands := make([]transport.Command, len(calls))
+	for i, c := range calls {
+		commands[i] = c.byDigest()
 	}
-	l.pipeline(ctx, calls, replies, all, func(p redis.Pipeliner, c call) *redis.Cmd {
-		return p.EvalSha(ctx, c.script.digest, c.resource.keys, c.args...)
-	})
+	replies := l.transport.Pipeline(ctx, commands)
 	var unknown []int
-	for i := range replies {
-		if isUnknownScript(replies[i].err) {
-			unknown = append(unknown, i)
+	commands = commands[:0]
+	for i, reply := range replies {
+		if isUnknownScript(reply.Err) {
+			unknown, commands = append(unknown, i), append(commands, calls[i].byText())
 		}
 	}
 	if len(unknown) > 0 {
-		l.pipeline(ctx, calls, replies, unknown, func(p redis.Pipeliner, c call) *redis.Cmd {
-			return p.Eval(ctx, c.script.text, c.resource.keys, c.args...)
-		})
+		for i, reply := range l.transport.Pipeline(ctx, commands) {
+			replies[unknown[i]] = reply
+		}
 	}
 	return replies
 }
 
-// pipeline sends the calls with the given indexes by `send` and puts their replies in place.
-func (l *Ledger) pipeline(
-	ctx context.Context, calls []call, replies []reply, indexes []int, send func(redis.Pipeliner, call) *redis.Cmd,
-) {
-	p := l.client.Pipeline()
-	sent := make([]*redis.Cmd, len(indexes))
-	for i, index := range indexes {
-		sent[i] = send(p, calls[index])
-	}
-	// Exec returns the first error of any command; each command keeps its own.
-	_, err := p.Exec(ctx)
-	for i, index := range indexes {
-		replies[index].value, replies[index].err = sent[i].Result()
-		if replies[index].err == nil && sent[i].Val() == nil {
-			replies[index].err = err
-		}
-	}
-}
-
 func isUnknownScript(err error) bool {
-	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
+	return err != nil && transport.HasPrefix(err, "NOSCRIPT")
 }

@@ -7,17 +7,18 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
 // CheckServer makes sure that the server can run the transitions: Redis 7.0 or newer, or Valkey. An account that may
 // not call INFO is let through: the transitions will speak for themselves.
 func (l *Ledger) CheckServer(ctx context.Context) error {
-	info, err := l.client.Info(ctx, "server").Result()
+	reply, err := l.transport.Do(ctx, transport.Command{Words: []any{"info", "server"}})
 	switch {
 	case err == nil:
+		info, _ := reply.(string) // anything else is no server we know
 		return checkInfo(info)
-	case redis.HasErrorPrefix(err, "NOPERM"):
+	case transport.HasPrefix(err, "NOPERM"):
 		return nil
 	}
 	return classify("ask the server for its version", err)

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/ledger"
+	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
 // world is one run.
@@ -72,7 +73,7 @@ func newWorld(plan *Plan) (*world, error) {
 		MaxRetries:               5,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	w.ledger = ledger.New(w.direct)
+	w.ledger = ledger.New(goredis.New(w.direct))
 	for i := range plan.Boxes {
 		w.boxes = append(w.boxes, w.newBox(i))
 	}
