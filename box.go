@@ -38,9 +38,12 @@ type Box struct {
 	servants sync.WaitGroup     // keeper and inbox
 	tasks    sync.WaitGroup     // acquisitions, and what they and the keeper started
 
+	observers []func(Observation)
+
 	mu      sync.Mutex
 	members map[string]member // by id: waiters, then leases
-	closed  chan struct{}     // made by the first Close, closed when it is done
+	relays  map[relayKey]*relay
+	closed  chan struct{} // made by the first Close, closed when it is done
 }
 
 // member is who can be told something: a waiter or a lease.
@@ -63,7 +66,7 @@ func NewOver(t transport.Transport, options ...Option) *Box {
 	b := &Box{
 		transport: t, ledger: ledger.New(t), process: rand.Text()[:16], owner: thisProcess(), claim: DefaultClaim,
 		checking: make(chan struct{}, 1), closing: make(chan struct{}), stopping: stopping, stop: stop,
-		members: make(map[string]member),
+		members: make(map[string]member), relays: make(map[relayKey]*relay),
 	}
 	for _, option := range options {
 		option(b)
@@ -131,6 +134,22 @@ func (b *Box) spawn(fn func()) {
 	b.tasks.Go(fn)
 }
 
+// patiently runs fn as a task that was counted by enter, and waits for it a moment.
+func (b *Box) patiently(fn func()) {
+	done := make(chan struct{})
+	go func() {
+		defer b.tasks.Done()
+		defer close(done)
+		fn()
+	}()
+	patience := time.NewTimer(cancelPatience)
+	defer patience.Stop()
+	select {
+	case <-done:
+	case <-patience.C:
+	}
+}
+
 // serve starts a servant, unless the box is closed.
 func (b *Box) serve(run func()) {
 	b.mu.Lock()
@@ -189,13 +208,23 @@ func (b *Box) checkServer(ctx context.Context) error {
 	return err
 }
 
+// ready says whether the box may be used: it is open, and its server is one that can be worked with.
+func (b *Box) ready(ctx context.Context) error {
+	select {
+	case <-b.closing:
+		return ErrClosed
+	default:
+		return b.checkServer(ctx)
+	}
+}
+
 // resource checks a name for the calls that take one.
 func (b *Box) resource(ctx context.Context, verb, name string) (*ledger.Resource, error) {
 	resource, err := ledger.NewResource(name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", verb, err) // it tells as much of the name as fits
 	}
-	if err := b.checkServer(ctx); err != nil {
+	if err := b.ready(ctx); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", verb, name, err)
 	}
 	return resource, nil

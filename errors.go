@@ -18,6 +18,8 @@ var (
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrForced: an operator ended the lease, or sent the waiter away.
 	ErrForced = errors.New("ended by force")
+	// ErrStale: a guarded write came with a token older than the newest seen. The error is a *StaleError.
+	ErrStale = errors.New("stale token")
 	// ErrReleased is the cause of the context of a lease that its holder released.
 	ErrReleased = errors.New("lease released")
 	// ErrClosed: the Box was closed.
@@ -49,3 +51,5 @@ func (e *BusyError) Error() string {
 
 // Is makes errors.Is(err, ErrBusy) hold.
 func (e *BusyError) Is(target error) bool { return target == ErrBusy }
+
+func isBusy(err error) bool { return errors.Is(err, ErrBusy) }

@@ -54,6 +54,7 @@ func (i *inbox) handle(event transport.Event) {
 	if event.Subscribed {
 		i.up.Store(true)
 		i.box.keeper.hasten()
+		i.box.nudge()
 		return
 	}
 	m, ok := parseMessage(event.Payload)
@@ -72,7 +73,7 @@ func parseMessage(text string) (message, bool) {
 		return message{}, false
 	}
 	m := message{verb: part[0], id: part[1]}
-	numbers := map[string]int{"grant": 3, "heavy": 1, "force": 0}
+	numbers := map[string]int{"grant": 3, "heavy": 1, "ask": 1, "open": 1, "wanted": 0, "force": 0}
 	if n, known := numbers[m.verb]; !known || len(part) != 2+n {
 		return message{}, false
 	}

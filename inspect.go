@@ -31,17 +31,20 @@ type State struct {
 type Holder struct {
 	ID      string        `json:"id"`
 	Owner   string        `json:"owner"`
+	Label   string        `json:"label,omitempty"`
 	Weight  int           `json:"weight"`
 	Token   int64         `json:"token"`
 	Since   time.Time     `json:"since"`
 	TTL     time.Duration `json:"ttl_ns"`
 	Expires time.Time     `json:"expires"`
+	Resting bool          `json:"resting,omitempty"` // it has ended; LockDelay or HoldAtLeast keep its permits back
 }
 
 // QueuedEntry is a waiter as the server sees it.
 type QueuedEntry struct {
 	ID     string        `json:"id"`
 	Owner  string        `json:"owner"`
+	Label  string        `json:"label,omitempty"`
 	Weight int           `json:"weight"`
 	Limit  int           `json:"limit"` // that it stated
 	Since  time.Time     `json:"since"`
@@ -65,7 +68,7 @@ func (b *Box) Inspect(ctx context.Context, name string) (State, error) {
 // List returns the resources that are held, waited for, or limited by an operator, by name, without holders and
 // waiters. It scans the keys of the server, of every primary in a Cluster: O(number of keys).
 func (b *Box) List(ctx context.Context) ([]State, error) {
-	if err := b.checkServer(ctx); err != nil {
+	if err := b.ready(ctx); err != nil {
 		return nil, fmt.Errorf("list: %w", err)
 	}
 	found := make(map[string]State)
@@ -141,10 +144,16 @@ func newState(name string, s ledger.State) State {
 		state.Limit = s.Operator
 	}
 	for _, e := range s.Holders {
-		state.Holders = append(state.Holders, Holder{e.ID, e.Owner, e.Weight, e.Token, e.Since, e.TTL, e.Deadline})
+		state.Holders = append(state.Holders, Holder{
+			ID: e.ID, Owner: e.Owner, Label: e.Label, Weight: e.Weight, Token: e.Token, Since: e.Since, TTL: e.TTL,
+			Expires: e.Deadline, Resting: e.Resting,
+		})
 	}
 	for _, e := range s.Queue {
-		state.Queue = append(state.Queue, QueuedEntry{e.ID, e.Owner, e.Weight, e.Limit, e.Since, e.TTL, e.Deadline})
+		state.Queue = append(state.Queue, QueuedEntry{
+			ID: e.ID, Owner: e.Owner, Label: e.Label, Weight: e.Weight, Limit: e.Limit, Since: e.Since, TTL: e.TTL,
+			Claim: e.Deadline,
+		})
 	}
 	return state
 }

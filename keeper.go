@@ -175,7 +175,7 @@ func (k *keeper) renew(leases []*Lease, patience time.Duration) {
 			requests = append(requests, ledger.RenewRequest{Resource: lease.resource})
 		}
 		last := &requests[len(requests)-1]
-		last.Leases = append(last.Leases, ledger.Renewal{ID: lease.id, TTL: lease.ttl})
+		last.Leases = append(last.Leases, ledger.Renewal{ID: lease.id, TTL: lease.ttl, Cool: lease.cool})
 	}
 	ctx, done := context.WithTimeout(k.box.stopping, patience)
 	defer done()

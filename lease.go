@@ -16,25 +16,43 @@ import (
 // The clock that decides is this machine's monotonic one, counted from the moment the last renewal that was answered
 // had been sent. A process that is paused cannot see that; what must hold even then checks Token.
 type Lease struct {
-	box      *Box
-	resource *ledger.Resource
-	id       string
-	weight   int
-	ttl      time.Duration
-	token    int64
-	doubtful bool // a request to acquire may still reach the server
+	grant
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
+	wanted   chan struct{} // closed when somebody waits
 	duty     duty
 	renewals int // failed in a row; the keeper's
 
 	mu       sync.Mutex
+	relay    *relay // nil but with LocalHandoff
+	weight   int
+	token    int64
+	holds    int    // acquisitions by Reentrant that are not released yet
+	handoffs int    // left to the relay
+	heir     *Lease // that the relay has put in the place of this one
 	ended    bool
+	isWanted bool
 	deadline time.Time
+	due      time.Time // of the next renewal
 	timer    *time.Timer
+	replicas int
 	trouble  error         // of the last renewal, nil if it succeeded
 	released chan struct{} // made by the first Release, closed when it is done
 	outcome  error         // of that one
+	unsure   bool          // an attempt of it may have released
+}
+
+// grant is what a lease is made of and keeps.
+type grant struct {
+	box      *Box
+	resource *ledger.Resource
+	id       string
+	label    string
+	ttl      time.Duration
+	cool     time.Duration
+	since    time.Time // by this machine's clock
+	doubtful bool      // a request to acquire may still reach the server
+	shared   bool      // by Reentrant
 }
 
 // maxMargin bounds how long before the server a lease ends here.
@@ -46,23 +64,26 @@ func margin(span time.Duration) time.Duration {
 	return min(max(span/20, 2*time.Millisecond), maxMargin)
 }
 
-// newLease reports false if the box closes and takes no new members.
-func newLease(w *waiter, token int64, expires time.Time, span time.Duration) (*Lease, bool) {
+// newLease makes the lease of a grant that the server ends at `expires`, `span` after it was made or last renewed. It
+// reports false if the box closes and takes no new members.
+func newLease(
+	parent context.Context, g grant, weight int, token int64, expires time.Time, span time.Duration,
+) (*Lease, bool) {
 	l := &Lease{
-		box: w.box, resource: w.request.Resource, id: w.request.ID, weight: w.request.Weight, ttl: w.request.TTL,
-		token: token, doubtful: w.doubtful || w.asking > 0, deadline: expires.Add(-margin(span)),
+		grant: g, weight: weight, token: token, wanted: make(chan struct{}), deadline: expires.Add(-margin(span)),
 	}
-	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(w.parent))
+	l.ctx, l.cancel = context.WithCancelCause(l.carry(context.WithoutCancel(parent)))
 	l.duty.lease = l
 	if !l.box.join(l.id, l) {
 		l.cancel(ErrClosed)
 		return nil, false
 	}
+	third := min(span, l.ttl) / 3
 	l.mu.Lock()
 	l.timer = time.AfterFunc(time.Until(l.deadline), l.expire)
+	l.due = l.box.keeper.align(expires.Add(third-span), third)
 	l.mu.Unlock()
-	third := min(span, l.ttl) / 3
-	l.box.keeper.schedule(&l.duty, l.box.keeper.align(expires.Add(third-span), third))
+	l.box.keeper.schedule(&l.duty, l.due)
 	return l, true
 }
 
@@ -72,11 +93,31 @@ func (l *Lease) Resource() string { return l.resource.Name }
 // ID names the lease on the server, for Box.Inspect and Box.Force.
 func (l *Lease) ID() string { return l.id }
 
-// Token is the fencing token: larger than that of every lease granted on the resource before.
-func (l *Lease) Token() int64 { return l.token }
+// Token is the fencing token: larger than that of every lease granted on the resource before. RWMutex.Upgrade changes
+// it.
+func (l *Lease) Token() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.token
+}
 
 // Weight is how many permits are held.
-func (l *Lease) Weight() int { return l.weight }
+func (l *Lease) Weight() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.weight
+}
+
+// Wanted is closed when somebody waits for the resource: a holder that can finish early may do so. It is heard at once
+// if the lease was acquired with NoticeWaiters, and otherwise with the next renewal. It stays closed.
+func (l *Lease) Wanted() <-chan struct{} { return l.wanted }
+
+// Replicas is how many replicas had the grant when Acquire returned, if it was asked for by WithReplicas; otherwise 0.
+func (l *Lease) Replicas() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.replicas
+}
 
 // Context ends with the lease; context.Cause says why. It carries the values of the context that acquired, not its end.
 func (l *Lease) Context() context.Context { return l.ctx }
@@ -94,10 +135,18 @@ func (l *Lease) Deadline() time.Time {
 	return l.deadline
 }
 
-// Release gives the permits back; those who wait are granted theirs before it returns. It goes on although ctx has
-// ended, and tries again until the lease would expire by itself. The error wraps ErrLeaseLost or ErrForced if the lease
-// was not held any more, or ErrUnavailable. Calling it again returns the same.
+// Release gives the permits back; those who wait are granted theirs before it returns. A ctx that has ended already
+// makes no difference; one that ends meanwhile ends the call with its error, and the server is told in the background.
+// That is tried until the lease would expire by itself. Other errors wrap ErrLeaseLost or ErrForced if the lease was not
+// held any more, or ErrUnavailable. Calling it again returns the same.
 func (l *Lease) Release(ctx context.Context) error {
+	l.mu.Lock()
+	if l.holds > 0 && !l.ended {
+		l.holds--
+		l.mu.Unlock()
+		return nil
+	}
+	l.mu.Unlock()
 	return l.release(ctx, ErrReleased)
 }
 
@@ -108,42 +157,69 @@ func (l *Lease) release(ctx context.Context, cause error) error {
 		released = make(chan struct{})
 		l.released = released
 	}
-	deadline := l.deadline
+	deadline, relay := l.deadline, l.relay
 	l.mu.Unlock()
-	if !first {
-		<-released
+	if first {
+		if relay != nil && relay.pass(l) {
+			close(released)
+			return nil
+		}
+		if !l.end(cause) {
+			l.outcome = fmt.Errorf("release %q: %w", l.resource.Name, l.Err())
+			close(released)
+			return l.outcome
+		}
+		// This goroutine does it, as long as ctx lets it: another one costs more than the request.
+		finished := false
+		if l.outcome, finished = l.giveBack(ctx, deadline, abandoned(ctx)); finished || l.box.enter() != nil {
+			close(released)
+			return l.outcome
+		}
+		go func() {
+			defer l.box.tasks.Done()
+			defer close(released)
+			l.outcome, _ = l.giveBack(context.WithoutCancel(ctx), deadline, nil)
+		}()
+	}
+	select {
+	case <-released:
 		return l.outcome
+	case <-abandoned(ctx):
 	}
-	defer close(released)
-	if l.end(cause) {
-		l.outcome = l.giveBack(ctx, deadline)
-	} else {
-		l.outcome = fmt.Errorf("release %q: %w", l.resource.Name, l.Err())
+	return fmt.Errorf("release %q: %w; it goes on in the background", l.resource.Name, ctx.Err())
+}
+
+// abandoned is closed when ctx ends, unless it had ended before: then nobody can give up any more.
+func abandoned(ctx context.Context) <-chan struct{} {
+	if ctx.Err() != nil {
+		return nil
 	}
-	return l.outcome
+	return ctx.Done()
 }
 
 // giveBack tells the server until it answers or the lease has expired; once the box closes, for no longer than the
 // claim time. An attempt nobody answered may have been the one that released, so that an answer of "not held" to a
-// later one is good news.
-func (l *Lease) giveBack(ctx context.Context, deadline time.Time) error {
-	unsure, closing := false, l.box.closing
+// later one is good news. It stops unfinished between two attempts when abandon is closed.
+func (l *Lease) giveBack(ctx context.Context, deadline time.Time, abandon <-chan struct{}) (err error, finished bool) {
+	closing := l.box.closing
 	for {
 		hold, err := l.sendRelease(bounded{context.WithoutCancel(ctx), time.Now().Add(l.box.claim)})
 		pause := backoff(l.box.claim)
 		switch {
-		case err == nil && (hold == ledger.Held || unsure):
-			return nil
+		case err == nil && (hold == ledger.Held || l.unsure):
+			return nil, true
 		case err == nil && hold == ledger.Forced:
-			return fmt.Errorf("release %q: %w", l.resource.Name, ErrForced)
+			return fmt.Errorf("release %q: %w", l.resource.Name, ErrForced), true
 		case err == nil:
-			return fmt.Errorf("release %q: %w: it had expired on the server", l.resource.Name, ErrLeaseLost)
+			return fmt.Errorf("release %q: %w: it had expired on the server", l.resource.Name, ErrLeaseLost), true
 		case !ledger.Retryable(err) || time.Now().Add(pause).After(deadline):
-			return fmt.Errorf("%w; the server ends the lease when its ttl of %v is over", err, l.ttl)
+			return fmt.Errorf("%w; the server ends the lease when its ttl of %v is over", err, l.ttl), true
 		}
-		unsure = unsure || !ledger.Undone(err)
+		l.unsure = l.unsure || !ledger.Undone(err)
 		select {
 		case <-time.After(pause):
+		case <-abandon:
+			return err, false
 		case <-closing:
 			closing = nil
 			if last := time.Now().Add(l.box.claim); last.Before(deadline) {
@@ -176,12 +252,22 @@ func (l *Lease) sendRelease(ctx context.Context) (ledger.Hold, error) {
 
 // end ends the lease on this side, once; it reports whether this was the time.
 func (l *Lease) end(cause error) bool {
+	relay, ok := l.finish(cause)
+	if relay != nil {
+		relay.vacate()
+	}
+	return ok
+}
+
+// finish is end without giving up the place in the relay, which is returned if there is one to give up.
+func (l *Lease) finish(cause error) (*relay, bool) {
 	l.mu.Lock()
 	if l.ended {
 		l.mu.Unlock()
-		return false
+		return nil, false
 	}
 	l.ended = true
+	relay := l.relay
 	if l.timer != nil {
 		l.timer.Stop()
 	}
@@ -189,7 +275,12 @@ func (l *Lease) end(cause error) bool {
 	l.box.keeper.cancel(&l.duty)
 	l.box.part(l.id, l)
 	l.cancel(cause)
-	return true
+	if errors.Is(cause, ErrReleased) {
+		l.observe(Released, 0, nil)
+	} else {
+		l.observe(Lost, 0, cause)
+	}
+	return relay, true
 }
 
 // expire is the timer's: the deadline may have moved since it was set.
@@ -210,9 +301,14 @@ func (l *Lease) expire() {
 	l.end(err)
 }
 
-// renewed takes the answer to a renewal.
+// renewed takes the answer to a renewal. It is the heir's, if there is one.
 func (l *Lease) renewed(sent time.Time, hold ledger.Hold, err error) {
+	l.mu.Lock()
+	heir := l.heir
+	l.mu.Unlock()
 	switch {
+	case heir != nil:
+		heir.renewed(sent, hold, err)
 	case err != nil && l.box.stopping.Err() != nil:
 		// Close interrupted the renewal. It ends the lease too, and releases it.
 	case err != nil && ledger.Retryable(err):
@@ -224,9 +320,12 @@ func (l *Lease) renewed(sent time.Time, hold ledger.Hold, err error) {
 		l.box.keeper.schedule(&l.duty, time.Now().Add(pause))
 	case err != nil:
 		l.end(errors.Join(fmt.Errorf("%w: %q", ErrLeaseLost, l.resource.Name), err))
-	case hold == ledger.Held:
+	case hold == ledger.Held || hold == ledger.Wanted:
 		l.renewals = 0
 		l.extend(sent)
+		if hold == ledger.Wanted {
+			l.want()
+		}
 	case hold == ledger.Forced:
 		l.end(fmt.Errorf("%w: %q", ErrForced, l.resource.Name))
 	default:
@@ -240,17 +339,34 @@ func (l *Lease) extend(sent time.Time) {
 		l.mu.Unlock()
 		return
 	}
+	lag := time.Since(l.due)
 	l.trouble = nil
 	l.deadline = sent.Add(l.ttl - margin(l.ttl))
 	l.timer.Reset(time.Until(l.deadline))
+	l.due = l.box.keeper.align(sent.Add(l.ttl/3), l.ttl/3)
+	due := l.due
 	l.mu.Unlock()
-	l.box.keeper.schedule(&l.duty, l.box.keeper.align(sent.Add(l.ttl/3), l.ttl/3))
+	l.box.keeper.schedule(&l.duty, due)
+	l.observe(Renewed, lag, nil)
+}
+
+// want closes the channel of Wanted, once.
+func (l *Lease) want() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.isWanted {
+		l.isWanted = true
+		close(l.wanted)
+	}
 }
 
 // hear takes a message from the inbox. A grant that comes late, after the answer to a heartbeat, says nothing new.
 func (l *Lease) hear(m message) {
-	if m.verb == "force" {
+	switch m.verb {
+	case "force":
 		l.end(fmt.Errorf("%w: %q", ErrForced, l.resource.Name))
+	case "wanted":
+		l.want()
 	}
 }
 
@@ -258,4 +374,31 @@ func (l *Lease) hear(m message) {
 func (l *Lease) shut() {
 	// The error is the holder's to see.
 	_ = l.release(context.Background(), fmt.Errorf("%w: %q", ErrClosed, l.resource.Name))
+}
+
+// replicate waits until so many replicas have the grant, or the timeout is over. The server is asked for a second at a
+// time, which no client takes for a failure.
+func (l *Lease) replicate(ctx context.Context, replicas int, timeout time.Duration) error {
+	for until := time.Now().Add(timeout); ; {
+		sent := time.Now()
+		hold, acknowledged, err := l.box.ledger.Replicate(
+			ctx, l.resource, ledger.Renewal{ID: l.id, TTL: l.ttl, Cool: l.cool}, replicas, min(time.Until(until), time.Second))
+		switch {
+		case over(ctx) != nil:
+			// The error is that of ctx, whatever becomes of the release.
+			_ = l.Release(ctx)
+			return ended(ctx, l.resource.Name)
+		case err == nil:
+			l.renewed(sent, hold, nil)
+			l.mu.Lock()
+			l.replicas = acknowledged
+			l.mu.Unlock()
+		}
+		if l.Err() != nil {
+			return fmt.Errorf("acquire %q: %w", l.resource.Name, l.Err())
+		}
+		if acknowledged >= replicas || !time.Now().Before(until) || (err != nil && !ledger.Retryable(err)) {
+			return nil
+		}
+	}
 }

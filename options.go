@@ -17,6 +17,9 @@ const (
 // DefaultClaim is the claim time of a Box that was given none.
 const DefaultClaim = 3 * time.Second
 
+// MaxHandoffs is the most that LocalHandoff allows.
+const MaxHandoffs = 10000
+
 // Option changes a Box.
 type Option func(*Box)
 
@@ -61,14 +64,67 @@ type Waiting struct {
 	Resource string
 	Ahead    int           // waiters in front
 	Next     time.Duration // until the earliest lease can expire, if its holder fell silent
+	Estimate time.Duration // until its turn, at the pace of the queue so far; 0 while that is not known
+}
+
+// LockDelay keeps the permits back for d after the lease has expired, as long as a holder that was cut off may need to
+// notice; up to MaxTTL. It does not delay after a release. Box.ForceAll ends it.
+func LockDelay(d time.Duration) AcquireOption {
+	return func(t *terms) { t.agreed.Cool = d.Truncate(time.Millisecond) }
+}
+
+// HoldAtLeast keeps the permits back until d after the grant, however early the lease is released: so a job that is
+// over in a moment does not run once on every machine. Up to MaxTTL. Box.ForceAll ends it.
+func HoldAtLeast(d time.Duration) AcquireOption {
+	return func(t *terms) { t.agreed.Hold = d.Truncate(time.Millisecond) }
+}
+
+// Pace lets grants come only as fast as a rate allows, after a burst: concurrency and rate in one, as a polite crawler
+// needs for each host. The burst is at least 1. Acquisitions of one resource should state the same pace.
+func Pace(rate Rate, burst int) AcquireOption {
+	return func(t *terms) { t.pace, t.agreed.Burst = &rate, burst }
+}
+
+// NoticeWaiters has Lease.Wanted closed as soon as somebody waits, at the cost of a message.
+func NoticeWaiters() AcquireOption {
+	return func(t *terms) { t.agreed.Notice = true }
+}
+
+// Reentrant makes the acquisition find the lease that its ctx carries already, if that was acquired with Reentrant too:
+// it returns the same lease, with the same token, at once and without the server. Each acquisition must be released.
+// The ctx to pass on is Lease.Context, or the one that Do calls its function with. A weight above the lease's is refused
+// with ErrInvalid.
+func Reentrant() AcquireOption {
+	return func(t *terms) { t.reentrant = true }
+}
+
+// LocalHandoff lets up to n acquisitions of this process follow one another on one lease, without the server, each with
+// a fencing token of its own, before others have their turn. It makes thousands of goroutines on one name cheap, and the
+// queue fair by process rather than by acquisition. Only acquisitions with the same name, limit, weight, ttl and n
+// follow one another; the server shows the label of the first. 1 to MaxHandoffs.
+func LocalHandoff(n int) AcquireOption {
+	return func(t *terms) { t.handoffs = &n }
+}
+
+// WithReplicas has Acquire wait until n replicas have the grant, at most for the timeout, at the cost of a round trip.
+// Lease.Replicas tells how many have; fewer than n is no error. A grant that every replica has survives a failover to
+// any of them, unless the replica loses it itself. A lease handed on by LocalHandoff is not waited for again.
+func WithReplicas(n int, timeout time.Duration) AcquireOption {
+	return func(t *terms) { t.replicas, t.replicaTimeout = &n, timeout }
 }
 
 // terms are what one acquisition asks for.
 type terms struct {
-	weight int
-	ttl    time.Duration
-	label  string
-	onWait func(Waiting)
+	weight         int
+	ttl            time.Duration
+	label          string
+	onWait         func(Waiting)
+	reentrant      bool
+	pace           *Rate
+	handoffs       *int
+	replicas       *int
+	replicaTimeout time.Duration
+	agreed         ledger.Terms
 }
 
 func newTerms(options []AcquireOption) terms {
@@ -77,20 +133,41 @@ func newTerms(options []AcquireOption) terms {
 		option(&t)
 	}
 	t.ttl = t.ttl.Truncate(time.Millisecond) // the server's grain
+	if t.pace != nil {
+		t.agreed.Pace = t.pace.interval
+	}
+	if t.handoffs != nil {
+		t.agreed.Block = *t.handoffs
+	}
 	return t
 }
 
 // check refuses what no server needs to be asked about.
 func (t *terms) check(name string, limit int) error {
+	invalid := func(format string, args ...any) error {
+		return fmt.Errorf("acquire %q: %w: %s", name, ErrInvalid, fmt.Sprintf(format, args...))
+	}
 	switch {
 	case limit < 1 || limit > ledger.MaxLimit:
-		return fmt.Errorf("acquire %q: %w: limit %d, must be 1 to %d", name, ErrInvalid, limit, ledger.MaxLimit)
+		return invalid("limit %d, must be 1 to %d", limit, ledger.MaxLimit)
 	case t.weight < 1:
-		return fmt.Errorf("acquire %q: %w: weight %d, must be at least 1", name, ErrInvalid, t.weight)
+		return invalid("weight %d, must be at least 1", t.weight)
 	case t.weight > limit:
 		return fmt.Errorf("acquire %q: %w: weight %d of limit %d", name, ErrTooHeavy, t.weight, limit)
 	case t.ttl < MinTTL || t.ttl > MaxTTL:
-		return fmt.Errorf("acquire %q: %w: ttl %v, must be %v to %v", name, ErrInvalid, t.ttl, MinTTL, MaxTTL)
+		return invalid("ttl %v, must be %v to %v", t.ttl, MinTTL, MaxTTL)
+	case t.agreed.Cool < 0 || t.agreed.Cool > MaxTTL:
+		return invalid("lock delay %v, must be 0 to %v", t.agreed.Cool, MaxTTL)
+	case t.agreed.Hold < 0 || t.agreed.Hold > MaxTTL:
+		return invalid("hold at least %v, must be 0 to %v", t.agreed.Hold, MaxTTL)
+	case t.pace != nil && !t.pace.valid():
+		return invalid("pace %v, must be a unit every %v to %v", t.pace.interval, MinInterval, MaxTTL)
+	case t.pace != nil && (t.agreed.Burst < 1 || t.agreed.Burst > MaxBurst):
+		return invalid("burst %d, must be 1 to %d", t.agreed.Burst, MaxBurst)
+	case t.handoffs != nil && (*t.handoffs < 1 || *t.handoffs > MaxHandoffs):
+		return invalid("local handoff %d, must be 1 to %d", *t.handoffs, MaxHandoffs)
+	case t.replicas != nil && (*t.replicas < 1 || t.replicaTimeout < time.Millisecond):
+		return invalid("%d replicas within %v, must be at least 1 within 1ms", *t.replicas, t.replicaTimeout)
 	}
 	return nil
 }

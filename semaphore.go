@@ -52,7 +52,7 @@ func (s *Semaphore) Do(
 	if err != nil {
 		return err
 	}
-	inner, cancel := context.WithCancelCause(ctx)
+	inner, cancel := context.WithCancelCause(lease.carry(ctx))
 	unlink := context.AfterFunc(lease.Context(), func() { cancel(lease.Err()) })
 	defer func() {
 		unlink()
@@ -74,14 +74,42 @@ func (s *Semaphore) acquire(ctx context.Context, terms terms, wait bool) (*Lease
 	if over(ctx) != nil {
 		return nil, ended(ctx, s.name)
 	}
+	if terms.reentrant {
+		if lease, err := s.reenter(ctx, &terms); lease != nil || err != nil {
+			return lease, err
+		}
+	}
 	if err := s.box.enter(); err != nil {
 		return nil, fmt.Errorf("acquire %q: %w", s.name, err)
 	}
 	defer s.box.tasks.Done()
+	begun := time.Now()
+	lease, err := s.take(ctx, terms, wait)
+	s.box.observeAcquisition(ctx, s.name, &terms, begun, lease, err)
+	return lease, err
+}
+
+// take gets the lease from the server, or from a lease of this process.
+func (s *Semaphore) take(ctx context.Context, terms terms, wait bool) (*Lease, error) {
 	if err := s.checkServer(ctx, wait); err != nil {
 		return nil, err
 	}
-	return newWaiter(ctx, s, terms, wait).run(ctx)
+	if wait && terms.handoffs != nil {
+		return s.box.relay(s, &terms).acquire(ctx, s, terms)
+	}
+	return s.ask(ctx, terms, wait)
+}
+
+// ask gets the lease from the server.
+func (s *Semaphore) ask(ctx context.Context, terms terms, wait bool) (*Lease, error) {
+	lease, err := newWaiter(ctx, s, terms, wait).run(ctx)
+	if err == nil && terms.replicas != nil {
+		err = lease.replicate(ctx, *terms.replicas, terms.replicaTimeout)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return lease, nil
 }
 
 // checkServer is Box.checkServer for an acquisition: one that waits asks again for as long as a waiter would.

@@ -30,6 +30,7 @@ type waiter struct {
 	until   time.Time // the caller's deadline, zero if none
 	parent  context.Context
 	wait    bool
+	shared  bool // by Reentrant
 	duty    duty
 	outcome chan outcome
 	news    chan Waiting // nil if nobody asked
@@ -44,10 +45,13 @@ type waiter struct {
 	sent     time.Time // when the request of the last answer was sent,
 	serverMs int64     // and the server's clock in it
 	ahead    int
-	wasUp    bool     // the inbox was open when the last request was sent
-	late     int      // grants that came when the lease was over
-	early    *message // a grant heard of before the answer that it is counted from
-	pressing bool     // a grant was heard of and must be asked for
+	wasUp    bool      // the inbox was open when the last request was sent
+	late     int       // grants that came when the lease was over
+	early    *message  // a grant heard of before the answer that it is counted from
+	pressing bool      // a grant was heard of and must be asked for
+	askAt    time.Time // when it is worth asking, as a message said
+	begun    time.Time // when the first place was told,
+	from     int       // and how many were ahead then
 }
 
 type outcome struct {
@@ -57,15 +61,11 @@ type outcome struct {
 }
 
 func newWaiter(ctx context.Context, s *Semaphore, terms terms, wait bool) *waiter {
-	owner := s.box.owner
-	if terms.label != "" {
-		owner += " " + terms.label
-	}
 	w := &waiter{
-		box: s.box, parent: ctx, wait: wait, onWait: terms.onWait, outcome: make(chan outcome, 1), heard: time.Now(),
+		box: s.box, parent: ctx, wait: wait, shared: terms.reentrant, onWait: terms.onWait, outcome: make(chan outcome, 1), heard: time.Now(),
 		request: ledger.AcquireRequest{
 			Resource: s.resource, ID: s.box.newID(), Weight: terms.weight, Limit: s.limit, TTL: terms.ttl,
-			Claim: s.box.claim, Owner: owner,
+			Claim: s.box.claim, Terms: terms.agreed, Owner: s.box.owner, Label: terms.label,
 		},
 	}
 	w.until, _ = ctx.Deadline()
@@ -212,7 +212,7 @@ func (w *waiter) queued(sent time.Time, answer ledger.AcquireAnswer) {
 		case <-w.news:
 		default:
 		}
-		w.news <- Waiting{w.request.Resource.Name, answer.Ahead, answer.Next}
+		w.news <- Waiting{w.request.Resource.Name, answer.Ahead, answer.Next, w.estimate(now, answer.Ahead)}
 	}
 	w.waiting, w.ahead, w.heard = true, answer.Ahead, now
 	w.sent, w.serverMs = sent, answer.NowMs
@@ -228,12 +228,27 @@ func (w *waiter) queued(sent time.Time, answer ledger.AcquireAnswer) {
 	if expiry := now.Add(answer.Next + time.Millisecond + stagger); expiry.Before(due) {
 		due = expiry
 	}
+	if sent.Before(w.askAt) && w.askAt.Before(due) {
+		due = w.askAt
+	}
 	w.box.keeper.schedule(&w.duty, due)
 	// Looked at only now: an inbox that opens before this hastens nobody who is not scheduled.
 	if w.pressing || (!w.wasUp && w.box.inbox.up.Load()) {
 		w.pressing = false
 		w.box.keeper.schedule(&w.duty, now)
 	}
+}
+
+// estimate is how long the waiters ahead and this one will take at the pace seen so far. Called with w.mu held.
+func (w *waiter) estimate(now time.Time, ahead int) time.Duration {
+	if w.begun.IsZero() {
+		w.begun, w.from = now, ahead
+	}
+	gone := w.from - ahead
+	if gone <= 0 {
+		return 0
+	}
+	return now.Sub(w.begun) / time.Duration(gone) * time.Duration(ahead+1)
 }
 
 // hear takes a message from the inbox.
@@ -246,6 +261,9 @@ func (w *waiter) hear(m message) {
 	switch m.verb {
 	case "grant":
 		w.handed(m)
+	case "ask":
+		w.askAt = time.Now().Add(time.Duration(m.number[0]) * time.Millisecond)
+		w.box.keeper.schedule(&w.duty, w.askAt)
 	case "force":
 		w.settle(outcome{err: fmt.Errorf("acquire %q: %w", w.request.Resource.Name, ErrForced)})
 	case "heavy":
@@ -292,7 +310,10 @@ func (w *waiter) grant(token int64, expires time.Time, span time.Duration) {
 		w.settle(outcome{err: err, undo: true})
 		return
 	}
-	lease, ok := newLease(w, token, expires, span)
+	r := &w.request
+	lease, ok := newLease(w.parent, grant{
+		w.box, r.Resource, r.ID, r.Label, r.TTL, r.Terms.Cool, time.Now(), w.doubtful || w.asking > 0, w.shared,
+	}, r.Weight, token, expires, span)
 	if !ok {
 		w.settle(outcome{err: fmt.Errorf("acquire %q: %w", w.request.Resource.Name, ErrClosed), undo: true})
 		return
@@ -331,27 +352,21 @@ func (w *waiter) abandon(ctx context.Context, err error) (*Lease, error) {
 
 // takeBack cancels on the server, in the background, and waits for that a moment.
 func (w *waiter) takeBack() {
-	done := make(chan struct{})
-	w.box.spawn(func() {
-		defer close(done)
-		w.cancel()
-	})
-	patience := time.NewTimer(cancelPatience)
-	defer patience.Stop()
-	select {
-	case <-done:
-	case <-patience.C:
-	}
+	w.box.tasks.Add(1) // as spawn: an acquisition is a task
+	w.box.patiently(w.cancel)
 }
 
-// cancel tries until it is heard, or until the server has forgotten the waiter by itself.
-func (w *waiter) cancel() {
-	giveUp := time.Now().Add(w.box.claim)
+// cancel takes the acquisition back on the server.
+func (w *waiter) cancel() { w.box.takeBack(w.parent, w.request.Resource, w.request.ID) }
+
+// takeBack tries until it is heard, or until the server has forgotten the waiter by itself.
+func (b *Box) takeBack(ctx context.Context, resource *ledger.Resource, id string) {
+	giveUp := time.Now().Add(b.claim)
 	for {
-		ctx, done := context.WithDeadline(context.WithoutCancel(w.parent), giveUp)
-		_, err := w.box.ledger.Cancel(ctx, w.request.Resource, w.request.ID, w.box.claim)
+		ctx, done := context.WithDeadline(context.WithoutCancel(ctx), giveUp)
+		_, err := b.ledger.Cancel(ctx, resource, id, b.claim)
 		done()
-		pause := backoff(w.box.claim)
+		pause := backoff(b.claim)
 		if err == nil || !ledger.Retryable(err) || time.Now().Add(pause).After(giveUp) {
 			return
 		}

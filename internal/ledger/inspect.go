@@ -27,6 +27,7 @@ type State struct {
 type Entry struct {
 	ID       string
 	Owner    string
+	Label    string
 	Weight   int
 	Token    int64 // of a lease
 	Limit    int   // that a waiter stated
@@ -38,7 +39,7 @@ type Entry struct {
 
 // Inspect returns the state of a resource with at most `most` holders and as many waiters.
 func (l *Ledger) Inspect(ctx context.Context, resource *Resource, most int) (State, error) {
-	value, err := l.run(ctx, call{inspectScript, resource, []any{most}})
+	value, err := l.run(ctx, call{inspectScript, resource.keys, []any{most}})
 	if err != nil {
 		return State{}, failure("inspect", resource.Name, err)
 	}
@@ -49,7 +50,7 @@ func (l *Ledger) Inspect(ctx context.Context, resource *Resource, most int) (Sta
 func (l *Ledger) InspectAll(ctx context.Context, resources []*Resource) ([]State, error) {
 	calls := make([]call, len(resources))
 	for i, resource := range resources {
-		calls[i] = call{inspectScript, resource, []any{0}}
+		calls[i] = call{inspectScript, resource.keys, []any{0}}
 	}
 	states := make([]State, len(resources))
 	for i, reply := range l.runAll(ctx, calls) {
@@ -110,9 +111,10 @@ func leaseEntry(record string) Entry {
 	if len(part) < 7 {
 		return Entry{}
 	}
+	owner, label, _ := strings.Cut(part[6], "\t")
 	return Entry{
 		Weight: int(integer(part[1])), Token: integer(part[2]), Since: time.UnixMilli(integer(part[3])),
-		TTL: ms(integer(part[4])), Owner: part[6],
+		TTL: ms(integer(part[4])), Owner: owner, Label: label,
 	}
 }
 
@@ -122,9 +124,10 @@ func waiterEntry(record string) Entry {
 	if len(part) < 8 {
 		return Entry{}
 	}
+	owner, label, _ := strings.Cut(part[7], "\t")
 	return Entry{
 		Weight: int(integer(part[1])), Limit: int(integer(part[2])), Since: time.UnixMilli(integer(part[3])),
-		TTL: ms(integer(part[4])), Owner: part[7],
+		TTL: ms(integer(part[4])), Owner: owner, Label: label,
 	}
 }
 

@@ -10,8 +10,6 @@ package ledger
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/signalbox-io/signalbox/internal/transport"
@@ -44,35 +42,7 @@ type AcquireRequest struct {
 	Claim    time.Duration
 	Terms    Terms
 	Owner    string
-}
-
-// Terms are what an acquisition wants besides permits. The zero value wants nothing.
-type Terms struct {
-	Cool   time.Duration // for which permits rest after the lease has expired
-	Hold   time.Duration // for which permits are held at least
-	Pace   time.Duration // between grants, in us, after a burst
-	Burst  int           // of the pace
-	Block  int           // tokens reserved behind the lease's own
-	Notice bool          // the holder is told when somebody waits
-}
-
-// word is how the scripts read them: prelude.lua.
-func (t Terms) word() string {
-	if t == (Terms{}) {
-		return "-"
-	}
-	var word []string
-	add := func(text string, wanted bool) {
-		if wanted {
-			word = append(word, text)
-		}
-	}
-	add(fmt.Sprintf("c%d", t.Cool.Milliseconds()), t.Cool > 0)
-	add(fmt.Sprintf("h%d", t.Hold.Milliseconds()), t.Hold > 0)
-	add(fmt.Sprintf("p%d:%d", t.Pace.Microseconds(), t.Burst), t.Pace > 0)
-	add(fmt.Sprintf("b%d", t.Block), t.Block > 0)
-	add("n", t.Notice)
-	return strings.Join(word, ",")
+	Label    string
 }
 
 // Outcome says what became of an AcquireRequest.
@@ -132,9 +102,9 @@ func (l *Ledger) AcquireAll(ctx context.Context, requests []*AcquireRequest) []A
 }
 
 func (r *AcquireRequest) call() call {
-	return call{acquireScript, r.Resource, []any{
+	return call{acquireScript, r.Resource.keys, []any{
 		r.ID, r.Weight, r.Limit, r.TTL.Milliseconds(), r.Wait.Milliseconds(), r.Claim.Milliseconds(), r.Terms.word(),
-		r.Owner,
+		person(r.Owner, r.Label),
 	}}
 }
 
@@ -221,7 +191,7 @@ func (r *RenewRequest) call() call {
 	for _, lease := range r.Leases {
 		args = append(args, lease.ID, lease.TTL.Milliseconds(), lease.Cool.Milliseconds())
 	}
-	return call{renewScript, r.Resource, args}
+	return call{renewScript, r.Resource.keys, args}
 }
 
 // Cancelled says what an acquisition was when Cancel took it back.
@@ -269,7 +239,7 @@ func (l *Ledger) ForceAll(ctx context.Context, resource *Resource, bar time.Dura
 const forceBatch = 1000
 
 func (l *Ledger) number(ctx context.Context, verb string, s *script, resource *Resource, args ...any) (int64, error) {
-	reply, err := l.run(ctx, call{s, resource, args})
+	reply, err := l.run(ctx, call{s, resource.keys, args})
 	if err != nil {
 		return 0, failure(verb, resource.Name, err)
 	}

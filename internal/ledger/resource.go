@@ -14,8 +14,10 @@ const keyPrefix = "signalbox:{"
 // InboxPrefix stands before the name of a process in the pub/sub channel that its messages go to.
 const InboxPrefix = "signalbox:inbox:"
 
-// A brace in a name would end the hash tag early and scatter the keys over a Cluster. Percent is encoded too, so that
-// two names never meet in one key and a key always decodes.
+// The name is the hash tag of its keys, so that a Cluster keeps them together and spreads the names. A name that has a
+// hash tag of its own, as in "invoice:{42}", goes by that, so that several names can be acquired as one. A closing brace
+// elsewhere would end the tag early and scatter the keys; percent is encoded too, so that two names never meet in one
+// key and a key always decodes.
 var (
 	encodeName = strings.NewReplacer("%", "%25", "}", "%7D")
 	decodeName = strings.NewReplacer("%25", "%", "%7D", "}")
@@ -23,10 +25,9 @@ var (
 
 // Resource is a name with its keys.
 type Resource struct {
-	Name string
-	keys []string // STATE, LEASES, QUEUE, SEEN
-
-	words []any // the keys as words of a command
+	Name  string
+	state string
+	keys  []any // STATE, LEASES, QUEUE, SEEN, as words of a command
 }
 
 // NewResource checks a name: UTF-8, 1 to 512 bytes. Errors wrap ErrInvalid.
@@ -41,16 +42,38 @@ func NewResource(name string) (*Resource, error) {
 		return nil, fmt.Errorf("%w: the name %.40q is not valid UTF-8", ErrInvalid, name)
 	}
 	state := keyPrefix + encodeName.Replace(name) + "}"
-	resource := &Resource{Name: name, keys: []string{state, state + ":leases", state + ":queue", state + ":seen"}}
-	for _, key := range resource.keys {
-		resource.words = append(resource.words, key)
+	if tag := hashTag(name); tag != "" {
+		state = keyPrefix + encodeName.Replace(tag) + "}{" + encodeName.Replace(name) + "}"
 	}
-	return resource, nil
+	return &Resource{name, state, []any{state, state + ":leases", state + ":queue", state + ":seen"}}, nil
+}
+
+// hashTag is what stands between the first brace of a name and the next closing one, if there is anything.
+func hashTag(name string) string {
+	_, rest, _ := strings.Cut(name, "{")
+	tag, _, closed := strings.Cut(rest, "}")
+	if !closed {
+		return ""
+	}
+	return tag
 }
 
 // Keys returns the four keys of the resource: state, leases, queue, seen.
 func (r *Resource) Keys() []string {
-	return append([]string(nil), r.keys...)
+	keys := make([]string, len(r.keys))
+	for i, key := range r.keys {
+		keys[i] = key.(string)
+	}
+	return keys
+}
+
+// beside returns keys of the resource that are not the permit ledger's, as words of a command.
+func (r *Resource) beside(suffixes ...string) []any {
+	keys := make([]any, len(suffixes))
+	for i, suffix := range suffixes {
+		keys[i] = r.state + ":" + suffix
+	}
+	return keys
 }
 
 // StatePattern is the SCAN pattern that the state keys of all resources match, and no other key of the ledger.
@@ -60,6 +83,9 @@ const StatePattern = keyPrefix + "*}"
 func NameOf(key string) (string, bool) {
 	encoded, isOurs := strings.CutPrefix(key, keyPrefix)
 	encoded, isState := strings.CutSuffix(encoded, "}")
+	if _, name, tagged := strings.Cut(encoded, "}{"); tagged {
+		encoded = name
+	}
 	if !isOurs || !isState || strings.Contains(encoded, "}") {
 		return "", false
 	}

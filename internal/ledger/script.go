@@ -52,22 +52,25 @@ var (
 	latchText string
 	//go:embed barrier.lua
 	barrierText string
+	//go:embed fence.lua
+	fenceText string
 
-	acquireScript    = newScript(acquireText)
-	releaseScript    = newScript(releaseText)
-	renewScript      = newScript(renewText)
-	cancelScript     = newScript(cancelText)
-	resizeScript     = newScript(resizeText)
-	inspectScript    = newScript(inspectText)
-	forceScript      = newScript(forceText)
+	acquireScript      = newScript(acquireText)
+	releaseScript      = newScript(releaseText)
+	renewScript        = newScript(renewText)
+	cancelScript       = newScript(cancelText)
+	resizeScript       = newScript(resizeText)
+	inspectScript      = newScript(inspectText)
+	forceScript        = newScript(forceText)
 	acquireGroupScript = newScript(acquireGroupText)
-	reweighScript    = newScript(reweighText)
-	raiseScript      = newScript(raiseText)
-	watchScript      = newScript(watchText)
-	limitScript      = newScript(limitText)
-	refundScript     = newScript(refundText)
-	latchScript      = newScript(latchText)
-	barrierScript    = newScript(barrierText)
+	reweighScript      = newScript(reweighText)
+	raiseScript        = newScript(raiseText)
+	watchScript        = newScript(watchText)
+	limitScript        = newScript(limitText)
+	refundScript       = newScript(refundText)
+	latchScript        = newScript(latchText)
+	barrierScript      = newScript(barrierText)
+	fenceScript        = newScript(fenceText)
 )
 
 // script is one transition: its text with what it includes, and the digest the server knows it by. Both are words of
@@ -84,9 +87,9 @@ func newScript(transition string) *script {
 
 // call is one transition with its arguments.
 type call struct {
-	script   *script
-	resource *Resource
-	args     []any
+	script *script
+	keys   []any
+	args   []any
 }
 
 // byDigest is the command for a server that knows the script, byText for one that does not.
@@ -94,10 +97,9 @@ func (c call) byDigest() transport.Command { return c.command("evalsha", c.scrip
 func (c call) byText() transport.Command   { return c.command("eval", c.script.text) }
 
 func (c call) command(name, script any) transport.Command {
-	keys := c.resource.words
-	words := make([]any, 0, 3+len(keys)+len(c.args))
-	words = append(words, name, script, len(keys))
-	words = append(words, keys...)
+	words := make([]any, 0, 3+len(c.keys)+len(c.args))
+	words = append(words, name, script, len(c.keys))
+	words = append(words, c.keys...)
 	return transport.Command{Words: append(words, c.args...), Key: 3}
 }
 

@@ -227,8 +227,10 @@ func TestScriptsStateTheirContract(t *testing.T) {
 		switch filepath.Base(path) {
 		case "prelude.lua":
 			words = []string{"KEYS"}
-		case "functions.lua":
+		case "read.lua", "functions.lua":
 			words = nil
+		case "limit.lua", "refund.lua", "latch.lua", "barrier.lua", "fence.lua": // not of the permit ledger
+			words = []string{"KEYS", "ARGV", "Returns", "Errors", "Cost"}
 		}
 		if !strings.HasPrefix(string(text), "--") {
 			t.Errorf("%s does not open with its contract", path)

@@ -1,0 +1,103 @@
+package signalbox
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Election lets one candidate lead at a time: a Mutex that is held for long, and that others look at. It holds no state:
+// any number of goroutines may use one value.
+type Election struct {
+	mutex Mutex
+}
+
+// Term is the time for which a candidate leads. It is a Lease: its context ends before anybody else can lead, its token
+// is larger than those of all terms before.
+type Term struct{ *Lease }
+
+// Leader is who leads, as the server sees it.
+type Leader struct {
+	Term  int64 // the fencing token, 0 if nobody leads
+	ID    string
+	Owner string
+	Label string // what the leader campaigned with
+	Since time.Time
+}
+
+// Exists says whether somebody leads.
+func (l Leader) Exists() bool { return l.Term != 0 }
+
+// Election returns the election of a name. A bad name is reported by the first call.
+func (b *Box) Election(name string) *Election {
+	return &Election{*b.Mutex(name)}
+}
+
+// Campaign waits, in the order of asking, until this candidate leads. Label is how others can find the leader, such as
+// its address. See Semaphore.Acquire.
+func (e *Election) Campaign(ctx context.Context, options ...AcquireOption) (*Term, error) {
+	lease, err := e.mutex.Acquire(ctx, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &Term{lease}, nil
+}
+
+// Resign ends the term; the next candidate leads before it returns. See Lease.Release.
+func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
+
+// Leader returns who leads at this moment, with a Term of 0 if nobody does.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	state, err := e.mutex.semaphore.box.Inspect(ctx, e.mutex.semaphore.name)
+	if err != nil {
+		return Leader{}, err
+	}
+	return leaderOf(&state), nil
+}
+
+func leaderOf(state *State) Leader {
+	for _, h := range state.Holders {
+		if !h.Resting {
+			return Leader{h.Token, h.ID, h.Owner, h.Label, h.Since}
+		}
+	}
+	return Leader{}
+}
+
+// Observe follows who leads: first who does now, then every change that it learns of, until ctx ends, the loop is left, or
+// an error is yielded. Of changes in quick succession, and while the connection is lost, it may skip some, but never goes
+// back and always comes to the latest.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		var last Leader
+		first := true
+		for event, err := range e.mutex.semaphore.box.Watch(ctx, e.mutex.semaphore.name) {
+			if err != nil {
+				yield(Leader{}, err)
+				return
+			}
+			next := last
+			switch event.What {
+			case Snapshot:
+				next = leaderOf(event.State)
+			case LeaseGranted:
+				next = Leader{event.Token, event.ID, event.Owner, event.Label, event.At}
+			case LeaseReleased, LeaseExpired, LeaseForced:
+				if event.ID == last.ID {
+					next = Leader{}
+				}
+			default:
+			}
+			if next.Exists() && next.Term < last.Term {
+				continue // older than what is known
+			}
+			if first || next.Term != last.Term {
+				first = false
+				last = next
+				if !yield(next, nil) {
+					return
+				}
+			}
+		}
+	}
+}
