@@ -78,13 +78,14 @@ func (k *keeper) cancel(d *duty) {
 	}
 }
 
-// hasten makes every waiter that is in the heap due now: the inbox has just opened, and grants may have gone by.
+// hasten makes every waiter that is in the heap due now, and every lease that wants notice: the inbox has just opened, and
+// messages may have gone by.
 func (k *keeper) hasten() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
 	for _, d := range k.duties {
-		if d.waiter != nil {
+		if d.waiter != nil || d.lease.notice {
 			d.due = now
 		}
 	}

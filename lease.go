@@ -53,6 +53,7 @@ type grant struct {
 	since    time.Time // by this machine's clock
 	doubtful bool      // a request to acquire may still reach the server
 	shared   bool      // by Reentrant
+	notice   bool      // by NoticeWaiters
 }
 
 // maxMargin bounds how long before the server a lease ends here.
@@ -84,6 +85,9 @@ func newLease(
 	l.due = l.box.keeper.align(expires.Add(third-span), third)
 	l.mu.Unlock()
 	l.box.keeper.schedule(&l.duty, l.due)
+	if l.notice {
+		l.box.inbox.open()
+	}
 	return l, true
 }
 
@@ -151,6 +155,10 @@ func (l *Lease) Release(ctx context.Context) error {
 }
 
 func (l *Lease) release(ctx context.Context, cause error) error {
+	abandon := ctx.Done()
+	if ctx.Err() != nil { // it had ended before: then nobody can give up any more
+		abandon = nil
+	}
 	l.mu.Lock()
 	released, first := l.released, l.released == nil
 	if first {
@@ -171,7 +179,7 @@ func (l *Lease) release(ctx context.Context, cause error) error {
 		}
 		// This goroutine does it, as long as ctx lets it: another one costs more than the request.
 		finished := false
-		if l.outcome, finished = l.giveBack(ctx, deadline, abandoned(ctx)); finished || l.box.enter() != nil {
+		if l.outcome, finished = l.giveBack(ctx, deadline, abandon); finished || l.box.enter() != nil {
 			close(released)
 			return l.outcome
 		}
@@ -184,17 +192,9 @@ func (l *Lease) release(ctx context.Context, cause error) error {
 	select {
 	case <-released:
 		return l.outcome
-	case <-abandoned(ctx):
+	case <-abandon:
 	}
 	return fmt.Errorf("release %q: %w; it goes on in the background", l.resource.Name, ctx.Err())
-}
-
-// abandoned is closed when ctx ends, unless it had ended before: then nobody can give up any more.
-func abandoned(ctx context.Context) <-chan struct{} {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return ctx.Done()
 }
 
 // giveBack tells the server until it answers or the lease has expired; once the box closes, for no longer than the

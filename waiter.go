@@ -313,6 +313,7 @@ func (w *waiter) grant(token int64, expires time.Time, span time.Duration) {
 	r := &w.request
 	lease, ok := newLease(w.parent, grant{
 		w.box, r.Resource, r.ID, r.Label, r.TTL, r.Terms.Cool, time.Now(), w.doubtful || w.asking > 0, w.shared,
+		r.Terms.Notice,
 	}, r.Weight, token, expires, span)
 	if !ok {
 		w.settle(outcome{err: fmt.Errorf("acquire %q: %w", w.request.Resource.Name, ErrClosed), undo: true})

@@ -29,7 +29,10 @@ type Dial func(t *testing.T) redis.UniversalClient
 // cache.
 func Exercise(t *testing.T, dial func(t *testing.T) redis.UniversalClient) {
 	t.Helper()
-	for _, list := range []map[string]func(*bench){ledgerPromises, tornPromises, boxPromises, edgePromises} {
+	for _, list := range []map[string]func(*bench){
+		ledgerPromises, tornPromises, boxPromises, edgePromises,
+		termPromises, primitivePromises, gatherPromises,
+	} {
 		for name, promise := range list {
 			t.Run(name, func(t *testing.T) { promise(newBench(t, dial, name)) })
 		}
