@@ -224,6 +224,6 @@ func Data() [][]Spec {
 	return [][]Spec{
 		stringSpecs, bitmapSpecs, keySpecs, expirySpecs, scanSpecs, listSpecs, blockingListSpecs,
 		setSpecs, hashSpecs, sortedSetSpecs, sortedSetRangeSpecs, sortedSetStoreSpecs,
-		blockingSortedSetSpecs, randomSortedSetSpecs,
+		blockingSortedSetSpecs, randomSortedSetSpecs, sortSpecs,
 	}
 }

@@ -50,6 +50,9 @@ func (z *SortedSet) Compact() *SortedSet {
 	return compact
 }
 
+// Enlarge makes the set leave the listpack encoding for good.
+func (z *SortedSet) Enlarge() { z.large = true }
+
 // Len returns the number of members.
 func (z *SortedSet) Len() int { return z.scores.Len() }
 
