@@ -2,6 +2,7 @@ package exec
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -96,6 +97,7 @@ func New(options Options, nowUs int64) *Machine {
 		m.options.Log = func(int, string) {}
 	}
 	m.config = newConfig(m)
+	maps.Copy(m.config.params, m.encodingParams())
 	m.scripts = lua.New(m.options.Log)
 	m.script = &Session{machine: m, authenticated: true}
 	m.table = command.NewTable(append(command.Data(),
