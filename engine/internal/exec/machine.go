@@ -102,7 +102,7 @@ func New(options Options, nowUs int64) *Machine {
 	m.script = &Session{machine: m, authenticated: true}
 	m.table = command.NewTable(append(command.Data(),
 		m.connectionSpecs(), m.clientSpecs(), m.transactionSpecs(), m.pubsubSpecs(),
-		m.scriptingSpecs(), m.configSpecs(), m.infoSpecs(), m.introspectSpecs())...)
+		m.scriptingSpecs(), m.configSpecs(), m.infoSpecs(), m.waitSpecs(), m.introspectSpecs())...)
 	m.stats.calls = make([]callStats, m.table.Count())
 	return m
 }
