@@ -6,19 +6,17 @@ import (
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 )
 
-// bitwise is an operation on words. The sources of BITOP count as followed by
-// zeros up to the longest of them.
+// bitwise is an operation. The sources of BITOP count as followed by zeros up
+// to the longest of them.
 type bitwise struct {
-	name  string
-	words func(a, b uint64) uint64
+	name string
+	// into combines the beginning of result with source, which is not longer.
+	// Each has a loop of its own, since a call for every word takes longer than
+	// what is done with it.
+	into func(result, source []byte)
 }
 
-var bitwises = []bitwise{
-	{"AND", func(a, b uint64) uint64 { return a & b }},
-	{"OR", func(a, b uint64) uint64 { return a | b }},
-	{"XOR", func(a, b uint64) uint64 { return a ^ b }},
-	{"NOT", func(a, _ uint64) uint64 { return ^a }},
-}
+var bitwises = []bitwise{{"AND", andInto}, {"OR", orInto}, {"XOR", xorInto}, {"NOT", notInto}}
 
 func parseBitwise(arg []byte) (bitwise, error) {
 	for _, operation := range bitwises {
@@ -60,10 +58,10 @@ func (o bitwise) combine(sources [][]byte, length int) []byte {
 	result := make([]byte, length)
 	copy(result, sources[0])
 	if o.name == "NOT" {
-		o.apply(result, result)
+		o.into(result, sources[0])
 	}
 	for _, source := range sources[1:] {
-		o.apply(result, source)
+		o.into(result, source)
 		if o.name == "AND" {
 			clear(result[len(source):])
 		}
@@ -71,13 +69,38 @@ func (o bitwise) combine(sources [][]byte, length int) []byte {
 	return result
 }
 
-// apply combines the beginning of result with source, which is not longer.
-func (o bitwise) apply(result, source []byte) {
-	result = result[:len(source)]
+func andInto(result, source []byte) {
 	for ; len(source) >= 8; result, source = result[8:], source[8:] {
-		binary.LittleEndian.PutUint64(result, o.words(binary.LittleEndian.Uint64(result), binary.LittleEndian.Uint64(source)))
+		binary.LittleEndian.PutUint64(result, binary.LittleEndian.Uint64(result)&binary.LittleEndian.Uint64(source))
 	}
 	for i, b := range source {
-		result[i] = byte(o.words(uint64(result[i]), uint64(b)))
+		result[i] &= b
+	}
+}
+
+func orInto(result, source []byte) {
+	for ; len(source) >= 8; result, source = result[8:], source[8:] {
+		binary.LittleEndian.PutUint64(result, binary.LittleEndian.Uint64(result)|binary.LittleEndian.Uint64(source))
+	}
+	for i, b := range source {
+		result[i] |= b
+	}
+}
+
+func xorInto(result, source []byte) {
+	for ; len(source) >= 8; result, source = result[8:], source[8:] {
+		binary.LittleEndian.PutUint64(result, binary.LittleEndian.Uint64(result)^binary.LittleEndian.Uint64(source))
+	}
+	for i, b := range source {
+		result[i] ^= b
+	}
+}
+
+func notInto(result, source []byte) {
+	for ; len(source) >= 8; result, source = result[8:], source[8:] {
+		binary.LittleEndian.PutUint64(result, ^binary.LittleEndian.Uint64(source))
+	}
+	for i, b := range source {
+		result[i] = ^b
 	}
 }
