@@ -23,7 +23,7 @@ const (
 // server that is right. Both are flushed.
 func Fuzz(t testing.TB, seed uint64, n int, a, b Dial) {
 	t.Helper()
-	s := &source{Rand: rand.New(rand.NewPCG(seed, 0)), templates: grammar()}
+	s := &source{Rand: rand.New(rand.NewPCG(seed, 0)), templates: append(grammar(), bitGrammar()...)}
 	stream := make([]query, 0, n+n/digestEvery+1)
 	for i := range n {
 		stream = append(stream, s.next())

@@ -44,10 +44,12 @@ func grammar() []template {
 			"DEL $key+", "UNLINK $key", "EXISTS $key+", "TYPE $key", "TOUCH $key+", "RENAME $key $key", "RENAMENX $key $key",
 			"COPY $key $key {|REPLACE|DB 1}", "MOVE $key 1", "EXPIRE $key {1000|-1} {|NX|XX|GT|LT}",
 			"EXPIREAT $key 4102444800 {|NX|XX|GT|LT}", "PEXPIREAT $key 4102444900500", "PERSIST $key", "DBSIZE",
-			"OBJECT ENCODING $key", "OBJECT REFCOUNT $key", "DEBUG DIGEST-VALUE $key+", "EXPIRETIME $key", "PEXPIRETIME $key",
+			"OBJECT ENCODING $key", "OBJECT REFCOUNT $key", "DEBUG DIGEST-VALUE $key+",
 			"ECHO $value", "PING $value",
 		}},
 		{"", anyOrder, []string{"KEYS {*|str*|l?st:*|[sz]*}", "SCAN 0 COUNT 1000 {|MATCH *1|TYPE list}"}},
+		// The two servers do not read their clocks at the same moment.
+		{"", onlyKind, []string{"EXPIRETIME $key", "PEXPIRETIME $key"}},
 		{"", onlyKind, []string{"RANDOMKEY", "SCAN 0 COUNT 1000"}},
 		{"list", mode{}, []string{
 			"LPUSH $key $value+", "RPUSH $key $value+", "LPUSHX $key $value", "RPUSHX $key $value+", "LPOP $key {|0|1|2}",
@@ -176,6 +178,12 @@ func (s *source) value(name, group string) string {
 		return group + ":" + strconv.Itoa(s.IntN(keysPerGroup))
 	case "equal":
 		return "equal:" + strconv.Itoa(s.IntN(keysPerGroup))
+	case "lasting":
+		return "lasting:" + strconv.Itoa(s.IntN(keysPerGroup))
+	case "bit":
+		return strconv.Itoa(s.IntN(100))
+	case "field":
+		return []string{"u", "i"}[s.IntN(2)] + strconv.Itoa(1+s.IntN(63))
 	case "index":
 		return strconv.Itoa(s.IntN(13) - 6)
 	}

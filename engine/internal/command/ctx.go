@@ -22,6 +22,9 @@ type Ctx struct {
 	// CanBlock is false inside transactions and scripts, where a command that
 	// would block answers as if its time were up.
 	CanBlock bool
+	// Scripted is true within scripts, whose effects should follow from the
+	// data alone.
+	Scripted bool
 	// Ready is nil, except when a call that blocked is run again: then it is
 	// the key that was touched. See ReadFirst.
 	Ready []byte

@@ -96,6 +96,7 @@ func combineSetsInto(operation setOperation) func(c *Ctx) error {
 			return err
 		}
 		result := ds.NewSet()
+		result.Within(&c.Space.Limits)
 		operation(sets, func(member string) bool {
 			result.Add(bytesOf(member))
 			return true

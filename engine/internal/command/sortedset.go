@@ -85,11 +85,15 @@ func zadd(c *Ctx) error {
 	return addMembers(c, options, pairs)
 }
 
+// zincrby knows the options of ZADD, to which its own arguments leave no room:
+// one in the place of the number is an error of syntax.
 func zincrby(c *Ctx) error {
-	if _, err := c.Float(2); err != nil {
+	options, pairs, err := parseAdd(c.Args)
+	if err != nil {
 		return err
 	}
-	return addMembers(c, addOptions{increment: true}, c.Args[2:])
+	options.increment = true
+	return addMembers(c, options, pairs)
 }
 
 // addMembers carries out ZADD and ZINCRBY; pairs has been checked.

@@ -170,6 +170,7 @@ func zrangestore(c *Ctx) error {
 		return err
 	}
 	result := ds.NewSortedSet()
+	result.Within(&c.Space.Limits)
 	if found {
 		from, to := request.ranks(source)
 		for member, score := range source.Ascend(from) {

@@ -285,7 +285,7 @@ func zcombinestore(f algebraForm) func(c *Ctx) error {
 		if err != nil {
 			return err
 		}
-		storeSortedSet(c, c.Args[1], f.combine(a).Compact())
+		storeSortedSet(c, c.Args[1], f.combine(a).Compact(&c.Space.Limits))
 		return nil
 	}
 }

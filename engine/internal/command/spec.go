@@ -222,8 +222,8 @@ func Is(arg []byte, word string) bool {
 // Data is the families of commands that work on data.
 func Data() [][]Spec {
 	return [][]Spec{
-		stringSpecs, keySpecs, expirySpecs, scanSpecs, listSpecs, blockingListSpecs,
+		stringSpecs, bitmapSpecs, keySpecs, expirySpecs, scanSpecs, listSpecs, blockingListSpecs,
 		setSpecs, hashSpecs, sortedSetSpecs, sortedSetRangeSpecs, sortedSetStoreSpecs,
-		blockingSortedSetSpecs, randomSortedSetSpecs,
+		blockingSortedSetSpecs, randomSortedSetSpecs, sortSpecs,
 	}
 }

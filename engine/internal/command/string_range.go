@@ -15,14 +15,17 @@ const (
 // checkLength refuses to make a string of size bytes longer by added if it
 // would pass the bound.
 func checkLength(c *Ctx, size, added int64) error {
-	limit := c.MaxStringBytes
-	if limit == 0 {
-		limit = defaultMaxStringBytes
-	}
-	if size > limit-added {
+	if size > c.maxStringBytes()-added {
 		return ErrTooLong
 	}
 	return nil
+}
+
+func (c *Ctx) maxStringBytes() int64 {
+	if c.MaxStringBytes == 0 {
+		return defaultMaxStringBytes
+	}
+	return c.MaxStringBytes
 }
 
 func appendString(c *Ctx) error {

@@ -5,20 +5,21 @@ import (
 	"math/rand/v2"
 )
 
-// Up to these sizes Redis 7.0 keeps a hash in a listpack.
-const (
-	hashCompactLen   = 512
-	hashCompactBytes = 64
-)
-
 // Hash maps fields to string values. Its costs are those of Dict.
 type Hash struct {
 	fields Dict[string]
-	large  bool // it has once been too large for a listpack
+	limits *Limits // nil once it has been too large for a listpack
 }
 
 // NewHash returns an empty Hash.
-func NewHash() *Hash { return &Hash{} }
+func NewHash() *Hash { return &Hash{limits: &usual} }
+
+// Within sets the limits for what is written from now on.
+func (h *Hash) Within(limits *Limits) {
+	if h.limits != nil {
+		h.limits = limits
+	}
+}
 
 // Len returns the number of fields.
 func (h *Hash) Len() int { return h.fields.Len() }
@@ -29,8 +30,9 @@ func (h *Hash) Get(field []byte) (string, bool) { return h.fields.Get(field) }
 // Set stores value under field, and says whether the field is new.
 func (h *Hash) Set(field []byte, value string) (inserted bool) {
 	inserted = h.fields.SetBytes(field, value)
-	if len(field) > hashCompactBytes || len(value) > hashCompactBytes || h.fields.Len() > hashCompactLen {
-		h.large = true
+	if l := h.limits; l != nil &&
+		(len(field) > l.HashBytes || len(value) > l.HashBytes || h.fields.Len() > l.HashEntries) {
+		h.limits = nil
 	}
 	return inserted
 }
@@ -55,11 +57,11 @@ func (h *Hash) Scan(cursor uint64, visit func(field, value string)) (next uint64
 func (h *Hash) All() iter.Seq2[string, string] { return h.fields.Forward() }
 
 // Clone returns a copy. O(n).
-func (h *Hash) Clone() *Hash { return &Hash{fields: *h.fields.Clone(nil), large: h.large} }
+func (h *Hash) Clone() *Hash { return &Hash{fields: *h.fields.Clone(nil), limits: h.limits} }
 
 // Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for such a hash.
 func (h *Hash) Encoding() string {
-	if h.large {
+	if h.limits == nil {
 		return "hashtable"
 	}
 	return "listpack"

@@ -56,7 +56,7 @@ func TestHashIsAMap(t *testing.T) {
 func TestHashEncoding(t *testing.T) {
 	t.Parallel()
 	for _, which := range []string{"field", "value"} {
-		requireEncoding(t, "listpack", "hashtable", hashCompactLen, func() (func(string), func(string), func() string) {
+		requireEncoding(t, "listpack", "hashtable", usual.HashEntries, func() (func(string), func(string), func() string) {
 			h := NewHash()
 			add := func(s string) { h.Set([]byte(s), "") }
 			if which == "value" {

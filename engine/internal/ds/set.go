@@ -8,19 +8,20 @@ import (
 	"strconv"
 )
 
-// setIntsMax is how many integers a Set keeps in a sorted array, as Redis does.
-const setIntsMax = 512
-
-// Set is a set of strings. While all members are integers and not more than 512, it
-// is a sorted array of them: 8 bytes a member, O(log n) to look one up, O(n) to change.
-// Afterwards it is a Dict, for good.
+// Set is a set of strings. While all members are integers and not more than its Limits
+// say, it is a sorted array of them: 8 bytes a member, O(log n) to look one up, O(n) to
+// change. Afterwards it is a Dict, for good.
 type Set struct {
 	ints    []int64
 	members *Dict[struct{}] // nil while the members are in ints
+	limits  *Limits
 }
 
 // NewSet returns an empty Set.
-func NewSet() *Set { return &Set{} }
+func NewSet() *Set { return &Set{limits: &usual} }
+
+// Within sets the limits for what is written from now on.
+func (s *Set) Within(limits *Limits) { s.limits = limits }
 
 // IsInts reports whether the set is kept as an array of integers.
 func (s *Set) IsInts() bool { return s.members == nil }
@@ -50,7 +51,7 @@ func (s *Set) Add(member []byte) bool {
 			if found {
 				return false
 			}
-			if len(s.ints) < setIntsMax {
+			if len(s.ints) < s.limits.SetIntegers {
 				s.ints = slices.Insert(s.ints, at, n)
 				return true
 			}
@@ -137,7 +138,7 @@ func (s *Set) allInts(yield func(string) bool) {
 
 // Clone returns a copy. O(n).
 func (s *Set) Clone() *Set {
-	c := &Set{ints: slices.Clone(s.ints)}
+	c := &Set{ints: slices.Clone(s.ints), limits: s.limits}
 	if s.members != nil {
 		c.members = s.members.Clone(nil)
 	}

@@ -89,7 +89,7 @@ func TestSetIsAMap(t *testing.T) {
 func TestSetEncoding(t *testing.T) {
 	t.Parallel()
 	s := NewSet()
-	for i := range setIntsMax {
+	for i := range usual.SetIntegers {
 		s.Add([]byte(strconv.Itoa(i)))
 	}
 	if s.Add([]byte("7")) || !s.IsInts() || s.Encoding() != "intset" {
@@ -98,7 +98,7 @@ func TestSetEncoding(t *testing.T) {
 	s.Add([]byte("512"))
 	s.Remove([]byte("512"))
 	if s.IsInts() || s.Clone().Encoding() != "hashtable" {
-		t.Fatalf("once more than %d integers: %q", setIntsMax, s.Encoding())
+		t.Fatalf("once more than %d integers: %q", usual.SetIntegers, s.Encoding())
 	}
 	other := NewSet()
 	other.Add([]byte("1"))
@@ -134,7 +134,7 @@ func TestSetIntsHaveOneForm(t *testing.T) {
 
 func TestSetRandomIsUniform(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{1, 300, setIntsMax + 100} {
+	for _, n := range []int{1, 300, usual.SetIntegers + 100} {
 		s := NewSet()
 		for i := range n {
 			s.Add([]byte(strconv.Itoa(i - 9)))

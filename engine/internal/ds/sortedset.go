@@ -5,12 +5,6 @@ import (
 	"math/rand/v2"
 )
 
-// Up to these sizes Redis 7.0 keeps a sorted set in a listpack.
-const (
-	sortedCompactLen   = 128
-	sortedCompactBytes = 64
-)
-
 // SortedSet holds distinct members, each with a score, ordered by score and, where
 // scores are equal, by the bytes of the member. The rank of a member is its position
 // in that order, from 0. Scores may be infinite but never NaN, which has no place in
@@ -23,31 +17,42 @@ const (
 type SortedSet struct {
 	scores Dict[float64]
 	order  rankTree
-	large  bool // it has once been too large for a listpack
+	limits *Limits // nil once it has been too large for a listpack
 }
 
 // NewSortedSet returns an empty SortedSet.
-func NewSortedSet() *SortedSet { return &SortedSet{} }
+func NewSortedSet() *SortedSet { return &SortedSet{limits: &usual} }
 
 // NewLargeSortedSet returns an empty SortedSet that keeps the sign of every zero,
 // as the sorted sets do in which Redis combines others. See Compact.
-func NewLargeSortedSet() *SortedSet { return &SortedSet{large: true} }
+func NewLargeSortedSet() *SortedSet { return &SortedSet{} }
 
 // Compact returns the set as Redis stores one that it has built at large: as if
 // its members had been added to an empty one, if they fit into a listpack, and as
 // it is otherwise. O(n) in what fits into a listpack.
-func (z *SortedSet) Compact() *SortedSet {
-	if z.Len() > sortedCompactLen {
+func (z *SortedSet) Compact(limits *Limits) *SortedSet {
+	if z.Len() > limits.SortedSetEntries {
 		return z
 	}
 	compact := NewSortedSet()
+	compact.Within(limits)
 	for member, score := range z.Ascend(0) {
 		compact.Add(member, score)
 	}
-	if compact.large {
+	if compact.limits == nil {
 		return z
 	}
 	return compact
+}
+
+// Enlarge makes the set leave the listpack encoding for good.
+func (z *SortedSet) Enlarge() { z.limits = nil }
+
+// Within sets the limits for what is written from now on.
+func (z *SortedSet) Within(limits *Limits) {
+	if z.limits != nil {
+		z.limits = limits
+	}
 }
 
 // Len returns the number of members.
@@ -55,7 +60,7 @@ func (z *SortedSet) Len() int { return z.scores.Len() }
 
 // Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for such a set.
 func (z *SortedSet) Encoding() string {
-	if z.large {
+	if z.limits == nil {
 		return "skiplist"
 	}
 	return "listpack"
@@ -77,10 +82,10 @@ func (z *SortedSet) Add(member string, score float64) (inserted bool) {
 	if present && old == score {
 		return false
 	}
-	if !present && (z.Len() >= sortedCompactLen || len(member) > sortedCompactBytes) {
-		z.large = true
+	if l := z.limits; l != nil && !present && (z.Len() >= l.SortedSetEntries || len(member) > l.SortedSetBytes) {
+		z.limits = nil
 	}
-	if score == 0 && !z.large {
+	if score == 0 && z.limits != nil {
 		score = 0 // drops the sign
 	}
 	if present {
@@ -188,5 +193,5 @@ func (z *SortedSet) All() iter.Seq2[string, float64] { return z.Ascend(0) }
 
 // Clone returns a copy. O(n).
 func (z *SortedSet) Clone() *SortedSet {
-	return &SortedSet{scores: *z.scores.Clone(nil), order: z.order.clone(), large: z.large}
+	return &SortedSet{scores: *z.scores.Clone(nil), order: z.order.clone(), limits: z.limits}
 }

@@ -342,7 +342,7 @@ func TestSortedSetZeroHasASignOnlyInSkiplist(t *testing.T) {
 
 func TestSortedSetEncoding(t *testing.T) {
 	t.Parallel()
-	requireEncoding(t, "listpack", "skiplist", sortedCompactLen, func() (func(string), func(string), func() string) {
+	requireEncoding(t, "listpack", "skiplist", usual.SortedSetEntries, func() (func(string), func(string), func() string) {
 		z := NewSortedSet()
 		return func(m string) { z.Add(m, 1) }, func(m string) { z.RemoveString(m) }, func() string { return z.Clone().Encoding() }
 	})
@@ -390,7 +390,7 @@ func TestCompactDropsTheSignOfZeroAsAListpackDoes(t *testing.T) {
 		set      *SortedSet
 		encoding string
 		signed   bool
-	}{{small, "skiplist", true}, {small.Compact(), "listpack", false}, {large.Compact(), "skiplist", true}} {
+	}{{small, "skiplist", true}, {small.Compact(&usual), "listpack", false}, {large.Compact(&usual), "skiplist", true}} {
 		score, ok := c.set.ScoreString("m")
 		if !ok || math.Signbit(score) != c.signed || c.set.Encoding() != c.encoding {
 			t.Errorf("%s: the score is %v, %v; want %s, signed %v", c.set.Encoding(), score, ok, c.encoding, c.signed)

@@ -14,6 +14,7 @@ import (
 // no meaning here are not listed: CONFIG SET of them is an error, not a lie.
 type config struct {
 	maxBulkBytes int64
+	listNodeSize int
 	params       map[string]param
 }
 
@@ -23,7 +24,7 @@ type param struct {
 }
 
 func newConfig(m *Machine) *config {
-	cfg := &config{maxBulkBytes: 512 << 20}
+	cfg := &config{maxBulkBytes: 512 << 20, listNodeSize: -2}
 	fixed := func(value string) param { return param{get: func() string { return value }} }
 	cfg.params = map[string]param{
 		"appendonly":       fixed("no"),
@@ -38,13 +39,7 @@ func newConfig(m *Machine) *config {
 		"maxclients":       fixed(strconv.Itoa(m.options.MaxClients)),
 		// No events are sent, so none can be asked for.
 		"notify-keyspace-events": fixed(""),
-		// When OBJECT ENCODING changes its answer.
-		"hash-max-listpack-entries": fixed("128"),
-		"hash-max-listpack-value":   fixed("64"),
-		"zset-max-listpack-entries": fixed("128"),
-		"zset-max-listpack-value":   fixed("64"),
-		"set-max-intset-entries":    fixed("512"),
-		"proto-max-bulk-len":        bytesParam(&cfg.maxBulkBytes, 1<<20),
+		"proto-max-bulk-len":     bytesParam(&cfg.maxBulkBytes, 1<<20),
 		"requirepass": {
 			get: func() string { return m.options.Password },
 			set: func(value string) error { m.options.Password = value; return nil },

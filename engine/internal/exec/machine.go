@@ -2,6 +2,7 @@ package exec
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -96,11 +97,12 @@ func New(options Options, nowUs int64) *Machine {
 		m.options.Log = func(int, string) {}
 	}
 	m.config = newConfig(m)
+	maps.Copy(m.config.params, m.encodingParams())
 	m.scripts = lua.New(m.options.Log)
 	m.script = &Session{machine: m, authenticated: true}
 	m.table = command.NewTable(append(command.Data(),
 		m.connectionSpecs(), m.clientSpecs(), m.transactionSpecs(), m.pubsubSpecs(),
-		m.scriptingSpecs(), m.configSpecs(), m.infoSpecs(), m.introspectSpecs())...)
+		m.scriptingSpecs(), m.configSpecs(), m.infoSpecs(), m.waitSpecs(), m.introspectSpecs())...)
 	m.stats.calls = make([]callStats, m.table.Count())
 	return m
 }
@@ -276,7 +278,7 @@ func (m *Machine) allowed(s *Session, spec *command.Spec) error {
 func (m *Machine) call(s *Session, spec *command.Spec, args [][]byte, out *resp.Writer, canBlock bool) (command.Block, bool) {
 	c := m.enter()
 	c.Args, c.NowUs, c.DB, c.Out, c.Caller, c.CanBlock = args, m.nowUs, s.db, out, s, canBlock
-	c.MaxStringBytes = m.config.maxBulkBytes
+	c.MaxStringBytes, c.Scripted = m.config.maxBulkBytes, s == m.script
 	c.Ready, m.ready = m.ready, nil
 	start := out.Len()
 	err := spec.Run(c)

@@ -55,6 +55,7 @@ func (db *DB) Peek(key []byte, nowMs int64) *Object {
 // Put stores value under key without an expiry, whatever was there before, and
 // returns its object. The caller reports the change with Touch. O(1).
 func (db *DB) Put(key []byte, value any, nowMs int64) *Object {
+	db.space.limit(value)
 	if old, ok := db.objects.Get(key); ok {
 		old.Value = value
 		old.AccessedAt = nowMs

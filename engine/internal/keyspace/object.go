@@ -74,6 +74,18 @@ func (o *Object) Kind() Kind {
 	}
 }
 
+// limit makes a value follow the limits of the space.
+func (s *Space) limit(value any) {
+	switch v := value.(type) {
+	case *ds.Set:
+		v.Within(&s.Limits)
+	case *ds.SortedSet:
+		v.Within(&s.Limits)
+	case *ds.Hash:
+		v.Within(&s.Limits)
+	}
+}
+
 // CloneValue copies the object's value deeply; for COPY.
 func (o *Object) CloneValue() any {
 	switch v := o.Value.(type) {

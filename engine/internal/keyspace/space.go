@@ -1,5 +1,7 @@
 package keyspace
 
+import "github.com/signalbox-io/signalbox/engine/internal/ds"
+
 // Databases is how many numbered databases there are.
 const Databases = 16
 
@@ -10,6 +12,9 @@ type Space struct {
 	Dirty uint64
 	// Expired counts the keys that expiry removed, lazily or actively.
 	Expired uint64
+	// Limits are the sizes up to which collections are compact. What is put
+	// into a database follows them from then on.
+	Limits ds.Limits
 	// Waiters is how many clients block on keys.
 	Waiters int
 
@@ -19,7 +24,7 @@ type Space struct {
 
 // NewSpace returns sixteen empty databases.
 func NewSpace() *Space {
-	s := &Space{}
+	s := &Space{Limits: ds.DefaultLimits()}
 	for i := range s.dbs {
 		s.dbs[i] = newDB(s, i)
 	}

@@ -1,0 +1,211 @@
+package command
+
+import (
+	"slices"
+
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
+)
+
+// SORT reads a list, a set or a sorted set and answers with its elements in
+// order, or with what other keys hold about them. One file per concept:
+//
+//	sort.go          what a call asks for, and the reply
+//	sort_source.go   taking the elements out of the collection
+//	sort_pattern.go  BY and GET: values of other keys, named after an element
+//	sort_order.go    the order, and how to put only a part of it in place
+
+const errSortScore Error = "ERR One or more scores can't be converted into double"
+
+// sortRequest is what a call asks for.
+type sortRequest struct {
+	descending, alpha bool
+	start, count      int64 // of LIMIT; a negative count is no limit
+	by                *sortPattern
+	unsorted          bool // BY a constant: the order of the collection
+	get               []sortPattern
+	destination       []byte // of STORE
+	storing           bool
+}
+
+// parseSort reads the options; only SORT itself may store.
+func (c *Ctx) parseSort(mayStore bool) (r sortRequest, err error) {
+	r.count = -1
+	for args := c.Args[2:]; len(args) > 0; {
+		taken := 1
+		switch option, left := args[0], len(args)-1; {
+		case Is(option, "ASC"):
+			r.descending = false
+		case Is(option, "DESC"):
+			r.descending = true
+		case Is(option, "ALPHA"):
+			r.alpha = true
+		case Is(option, "LIMIT") && left >= 2:
+			taken = 3
+			err = r.limit(args[1], args[2])
+		case mayStore && Is(option, "STORE") && left >= 1:
+			taken = 2
+			r.destination, r.storing = args[1], true
+		case Is(option, "BY") && left >= 1:
+			taken = 2
+			pattern := parseSortPattern(args[1])
+			// Once unsorted, always unsorted, as in Redis.
+			r.by, r.unsorted = &pattern, r.unsorted || !pattern.variable
+		case Is(option, "GET") && left >= 1:
+			taken = 2
+			r.get = append(r.get, parseSortPattern(args[1]))
+		default:
+			err = ErrSyntax
+		}
+		if err != nil {
+			return r, err
+		}
+		args = args[taken:]
+	}
+	return r, nil
+}
+
+func (r *sortRequest) limit(start, count []byte) error {
+	var startOK, countOK bool
+	r.start, startOK = ParseInt(start)
+	r.count, countOK = ParseInt(count)
+	if !startOK || !countOK {
+		return ErrNotInteger
+	}
+	return nil
+}
+
+// window is the part of a sequence of length n that the reply is to have.
+func (r *sortRequest) window(n int) (from, to int) {
+	start := min(max(r.start, 0), int64(n))
+	if r.count < 0 {
+		return int(start), n
+	}
+	return int(start), int(start + min(r.count, int64(n)-start))
+}
+
+func sortRead(c *Ctx) error {
+	r, err := c.parseSort(false)
+	if err != nil {
+		return err
+	}
+	return c.sort(r)
+}
+
+func sortAny(c *Ctx) error {
+	r, err := c.parseSort(true)
+	if err != nil {
+		return err
+	}
+	return c.sort(r)
+}
+
+func (c *Ctx) sort(r sortRequest) error {
+	source, err := readSortSource(c, c.Args[1])
+	if err != nil {
+		return err
+	}
+	// The order of a set is nobody's business, but what is stored, or what a
+	// script goes on with, should follow from the data alone.
+	if _, isSet := source.(*ds.Set); isSet && r.unsorted && (r.storing || c.Scripted) {
+		r.unsorted, r.alpha, r.by = false, true, nil
+	}
+	var elements []sortElement
+	if r.unsorted {
+		elements = c.takeUnsorted(source, &r)
+	} else if elements, err = c.takeSorted(source, &r); err != nil {
+		return err
+	}
+	if r.storing {
+		c.storeSorted(elements, &r)
+	} else {
+		c.writeSorted(elements, &r)
+	}
+	return nil
+}
+
+// takeSorted returns the elements of the window, in order.
+func (c *Ctx) takeSorted(source any, r *sortRequest) ([]sortElement, error) {
+	elements := allElements(source)
+	for i := range elements {
+		if !c.weigh(&elements[i], r) {
+			return nil, errSortScore
+		}
+	}
+	from, to := r.window(len(elements))
+	if whole := from == 0 && to == len(elements); r.by == nil || whole {
+		slices.SortStableFunc(elements, r.compare)
+	} else if from < to {
+		sortPart(elements, r.compare, from, to-1)
+	}
+	return elements[from:to], nil
+}
+
+func (c *Ctx) writeSorted(elements []sortElement, r *sortRequest) {
+	c.Out.Array(len(elements) * max(len(r.get), 1))
+	for _, element := range elements {
+		if len(r.get) == 0 {
+			c.Out.BulkString(element.text)
+		}
+		for i := range r.get {
+			value, found := c.resolve(&r.get[i], element.text)
+			if !found {
+				c.Out.Null()
+				continue
+			}
+			c.Out.BulkString(value)
+		}
+	}
+}
+
+// storeSorted makes a list of what the reply would be, with empty strings for
+// nulls, in place of whatever the destination holds: nothing, if it is empty.
+func (c *Ctx) storeSorted(elements []sortElement, r *sortRequest) {
+	list := ds.NewDeque()
+	for _, element := range elements {
+		if len(r.get) == 0 {
+			list.PushBack(element.text)
+		}
+		for i := range r.get {
+			value, _ := c.resolve(&r.get[i], element.text)
+			list.PushBack(value)
+		}
+	}
+	if list.Len() > 0 {
+		c.DB.Put(r.destination, list, c.NowMs())
+		c.Touch(r.destination)
+	} else if c.DB.Delete(r.destination) {
+		c.Touch(r.destination)
+	}
+	c.Out.Int(int64(list.Len()))
+}
+
+// sortKeys finds the key that is sorted and the one of the last STORE. Those of
+// BY and GET depend on the data, so nobody can know them before.
+func sortKeys(args [][]byte) []int {
+	positions := []int{1}
+	for i := 2; i < len(args); i++ {
+		switch {
+		case Is(args[i], "LIMIT"):
+			i += 2
+		case Is(args[i], "GET"), Is(args[i], "BY"):
+			i++
+		case Is(args[i], "STORE") && i+1 < len(args):
+			i++
+			positions = []int{1, i}
+		}
+	}
+	return positions
+}
+
+var sortSpecs = []Spec{
+	{
+		Name: "sort", Arity: -2, Flags: Write | DenyOOM | MovableKeys, Keys: Key(1), FindKeys: sortKeys, Group: "generic", Since: "1.0.0",
+		Summary:    "Sorts a list, a set or a sorted set, by itself or by other keys, and may store the result.",
+		Complexity: "O(N+M*log(M)) for N elements, M of them wanted", Run: sortAny,
+	},
+	{
+		Name: "sort_ro", Arity: -2, Flags: ReadOnly | MovableKeys, Keys: Key(1), Group: "generic", Since: "7.0.0",
+		Summary:    "Sorts a list, a set or a sorted set, by itself or by other keys.",
+		Complexity: "O(N+M*log(M)) for N elements, M of them wanted", Run: sortRead,
+	},
+}
