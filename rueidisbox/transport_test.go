@@ -46,3 +46,9 @@ func TestTransport(t *testing.T) {
 		})
 	}
 }
+
+func TestTransportInCluster(t *testing.T) {
+	transporttest.ExerciseCluster(t, func(t *testing.T, addrs []string) transport.Transport {
+		return &carrier{newClient(t, rueidis.ClientOption{InitAddress: addrs})}
+	})
+}

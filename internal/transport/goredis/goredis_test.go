@@ -33,6 +33,18 @@ func TestTransport(t *testing.T) {
 	})
 }
 
+func TestTransportInCluster(t *testing.T) {
+	transporttest.ExerciseCluster(t, func(t *testing.T, addrs []string) transport.Transport {
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, MaxRetries: -1, ContextTimeoutEnabled: true})
+		t.Cleanup(func() {
+			if err := client.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return New(client)
+	})
+}
+
 // answer is what go-redis makes of an error reply.
 type answer string
 
