@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"strconv"
@@ -72,8 +73,11 @@ func freePort(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	port := listener.Addr().(*net.TCPAddr).Port
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return strconv.Itoa(port)
 }
 
 func (c *cluster) addrs() []string { return []string{c.nodes[0].Addr, c.nodes[1].Addr} }
@@ -85,9 +89,8 @@ func (c *cluster) do(t *testing.T, node int, words ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
 	reply, err := conn.Do(words...)
-	if err != nil {
+	if err := errors.Join(err, conn.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return reply.Text
@@ -159,13 +162,18 @@ func (c *cluster) keysAreFollowed(t *testing.T, over transport.Transport) {
 	}
 }
 
-// togetherIsWhole: nothing is said to have been done on a server that has not the key; soon the right one is found.
+// togetherIsWhole: a server that has not the key any more does nothing and says so, and soon the right one is asked for all
+// of it. Had only the command with the key been sent there, the other would tell of the wrong server.
 func (c *cluster) togetherIsWhole(t *testing.T, over transport.Transport) {
 	c.move(t, slots-1, 0)
-	commands := []transport.Command{keyed("incrby", higherKey, 1), {Words: []any{"wait", 0, 1}}}
+	commands := []transport.Command{keyed("incrby", higherKey, 1), {Words: []any{"cluster", "myid"}}}
 	for end := time.Now().Add(patience); ; {
-		err := over.Together(soon(t), commands)[0].Err
+		replies := over.Together(soon(t), commands)
+		err := replies[0].Err
 		if err == nil {
+			if replies[1].Value != c.ids[0] {
+				t.Errorf("the second command went to %+v, the key is with %s", replies[1], c.ids[0])
+			}
 			break
 		}
 		if !transport.HasPrefix(err, "MOVED") || !ledger.Undone(err) || time.Now().After(end) {

@@ -310,7 +310,11 @@ func silenceIsMissed(t *testing.T, open Open) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer e.Close()
+		defer func() {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
 		var muted atomic.Bool
 		over, closeClient := open(t, func() (net.Conn, error) {
 			conn, err := e.Dial()
