@@ -35,7 +35,9 @@ func TestTransport(t *testing.T) {
 
 func TestTransportInCluster(t *testing.T) {
 	transporttest.ExerciseCluster(t, func(t *testing.T, addrs []string) transport.Transport {
-		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, MaxRetries: -1, ContextTimeoutEnabled: true})
+		client := redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: addrs, MaxRetries: -1, ContextTimeoutEnabled: true, ClusterStateReloadInterval: time.Hour,
+		})
 		t.Cleanup(func() {
 			if err := client.Close(); err != nil {
 				t.Error(err)
