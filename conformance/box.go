@@ -147,7 +147,7 @@ func (b *bench) inOrder(turns []turn) {
 
 func crashedHolder(b *bench) {
 	var broken faults
-	box, _ := b.hooked(&broken, signalbox.Claim(shortClaim))
+	box := b.hooked(&broken, signalbox.Claim(shortClaim))
 	holder := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(500*time.Millisecond)))
 	broken.loseRequests.Store(1 << 40) // from here on the holder is cut off
 	next := b.lease(b.box(signalbox.Claim(shortClaim)).Mutex(b.name).Acquire(b.ctx))
@@ -166,7 +166,7 @@ func crashedHolder(b *bench) {
 
 func endedBefore(b *bench) {
 	var count faults
-	box, _ := b.hooked(&count)
+	box := b.hooked(&count)
 	ctx, cancel := context.WithCancel(b.ctx)
 	cancel()
 	_, err := box.Mutex(b.name).Acquire(ctx)
@@ -196,7 +196,7 @@ func cancelWhileWaiting(b *bench) {
 
 func lostReplyOfTry(b *bench) {
 	var broken faults
-	box, _ := b.hooked(&broken)
+	box := b.hooked(&broken)
 	b.lease(box.Mutex(b.name + " first").TryAcquire(b.ctx))
 	broken.loseReplies.Store(1)
 	_, err := box.Mutex(b.name).TryAcquire(b.ctx)
@@ -206,7 +206,7 @@ func lostReplyOfTry(b *bench) {
 
 func lostReplyOfAcquire(b *bench) {
 	var broken faults
-	box, _ := b.hooked(&broken)
+	box := b.hooked(&broken)
 	b.lease(box.Mutex(b.name + " first").Acquire(b.ctx))
 	broken.loseReplies.Store(1)
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx))
@@ -223,7 +223,7 @@ func lostReplyOfAcquire(b *bench) {
 
 func lateRequest(b *bench) {
 	var slow faults
-	box, _ := b.hooked(&slow)
+	box := b.hooked(&slow)
 	b.lease(box.Mutex(b.name + " first").Acquire(b.ctx))
 	gate := make(chan struct{})
 	slow.delay.Store(&gate)
@@ -268,7 +268,7 @@ func cancelsRacingGrants(b *bench) {
 
 func lostReplyOfRelease(b *bench) {
 	var broken faults
-	box, _ := b.hooked(&broken)
+	box := b.hooked(&broken)
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx))
 	broken.loseReplies.Store(1)
 	b.must(lease.Release(b.ctx))
@@ -289,7 +289,7 @@ func renewal(b *bench) {
 
 func renewalRetries(b *bench) {
 	var broken faults
-	box, _ := b.hooked(&broken)
+	box := b.hooked(&broken)
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Second)))
 	first := lease.Deadline()
 	broken.loseRequests.Store(2)
@@ -300,7 +300,7 @@ func renewalRetries(b *bench) {
 
 func lateRenewal(b *bench) {
 	var slow faults
-	box, _ := b.hooked(&slow)
+	box := b.hooked(&slow)
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Second)))
 	first := lease.Deadline()
 	b.eventually("a renewal, so that the server knows its script", func() bool { return lease.Deadline().After(first) })
@@ -358,7 +358,7 @@ func closeEndsAll(b *bench) {
 
 func waitingIsSilent(b *bench) {
 	var count faults
-	box, _ := b.hooked(&count, signalbox.Claim(time.Minute))
+	box := b.hooked(&count, signalbox.Claim(time.Minute))
 	holder := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
 	done := b.start(b.ctx, box)
 	// One for the version, one to acquire, one once the inbox is open.
@@ -382,7 +382,7 @@ func lostMessage(b *bench) {
 func serverGone(b *bench) {
 	var broken faults
 	holder := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
-	box, _ := b.hooked(&broken, signalbox.Claim(shortClaim))
+	box := b.hooked(&broken, signalbox.Claim(shortClaim))
 	done := b.start(b.ctx, box)
 	broken.loseRequests.Store(1 << 40)
 	b.is(<-done, signalbox.ErrUnavailable)

@@ -7,10 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/internal/ledger"
+	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
 // What only shows where two spans of time cross: a key that expired before the state, a ttl shorter than the claim
@@ -68,7 +67,7 @@ func queueOutlived(b *bench) {
 func ttlBelowClaim(b *bench) {
 	first := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
 	var broken faults
-	box, _ := b.hooked(&broken, signalbox.Claim(signalbox.DefaultClaim))
+	box := b.hooked(&broken, signalbox.Claim(signalbox.DefaultClaim))
 	granted := make(chan *signalbox.Lease)
 	queued := make(chan signalbox.Waiting, 1)
 	go func() {
@@ -97,25 +96,17 @@ type hangingPipelines struct {
 	hangs atomic.Bool
 }
 
-// ProcessPipelineHook is part of redis.Hook.
-func (h *hangingPipelines) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if isSetup(cmds[0]) {
-			return next(ctx, cmds)
-		}
-		h.hangs.Store(true)
-		<-ctx.Done()
-		for _, cmd := range cmds {
-			cmd.SetErr(ctx.Err())
-		}
-		return ctx.Err()
-	}
+// Pipeline is part of transport.Transport.
+func (h *hangingPipelines) Pipeline(ctx context.Context, commands []transport.Command) []transport.Reply {
+	h.hangs.Store(true)
+	<-ctx.Done()
+	return transport.Failed(len(commands), ctx.Err())
 }
 
 // closeDuringRenewals: what Close interrupts is a renewal, not the lease: it is still to be released.
 func closeDuringRenewals(b *bench) {
 	var network hangingPipelines
-	box, _ := b.hooked(&network)
+	box := b.hooked(&network)
 	const count = 200
 	leases := make([]*signalbox.Lease, count)
 	for i := range leases {
@@ -132,7 +123,7 @@ func closeDuringRenewals(b *bench) {
 // closeWithoutServer: Close does not wait for as long as its leases could.
 func closeWithoutServer(b *bench) {
 	var broken faults
-	box, _ := b.hooked(&broken)
+	box := b.hooked(&broken)
 	b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Hour)))
 	broken.loseRequests.Store(1 << 30)
 	closed := make(chan error)

@@ -19,22 +19,34 @@ import (
 
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/internal/ledger"
+	"github.com/signalbox-io/signalbox/internal/transport"
 	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
 // Dial returns a new client of the server under test. It closes the client at the end of the test it is given.
 type Dial func(t *testing.T) redis.UniversalClient
 
+// Open returns a transport over a new client of its own to the server under test. The client is closed at the end of the
+// test it is given.
+type Open func(t *testing.T) transport.Transport
+
 // Exercise runs the suite. The server may hold other data; the suite takes names of its own, and flushes the script
 // cache.
 func Exercise(t *testing.T, dial func(t *testing.T) redis.UniversalClient) {
+	t.Helper()
+	ExerciseOver(t, dial, func(t *testing.T) transport.Transport { return goredis.New(dial(t)) })
+}
+
+// ExerciseOver runs the suite with Boxes and ledgers over a transport of another kind. The clients of dial only look on,
+// and break things.
+func ExerciseOver(t *testing.T, dial Dial, open Open) {
 	t.Helper()
 	for _, list := range []map[string]func(*bench){
 		ledgerPromises, tornPromises, boxPromises, edgePromises,
 		termPromises, primitivePromises, gatherPromises,
 	} {
 		for name, promise := range list {
-			t.Run(name, func(t *testing.T) { promise(newBench(t, dial, name)) })
+			t.Run(name, func(t *testing.T) { promise(newBench(t, dial, open, name)) })
 		}
 	}
 }
@@ -46,7 +58,7 @@ const patience = 10 * time.Second
 type bench struct {
 	*testing.T
 	ctx      context.Context
-	dial     Dial
+	open     Open
 	client   redis.UniversalClient
 	ledger   *ledger.Ledger
 	name     string
@@ -54,11 +66,10 @@ type bench struct {
 	keys     []string
 }
 
-func newBench(t *testing.T, dial Dial, name string) *bench {
+func newBench(t *testing.T, dial Dial, open Open, name string) *bench {
 	ctx, done := context.WithTimeout(context.Background(), 3*patience)
 	t.Cleanup(done)
-	b := &bench{T: t, ctx: ctx, dial: dial, client: dial(t)}
-	b.ledger = ledger.New(goredis.New(b.client))
+	b := &bench{T: t, ctx: ctx, open: open, client: dial(t), ledger: ledger.New(open(t))}
 	b.use(fmt.Sprintf("%s %d", name, time.Now().UnixNano()))
 	return b
 }
@@ -199,22 +210,24 @@ func (b *bench) expire(id string) {
 
 // box returns a Box of a process of its own.
 func (b *bench) box(options ...signalbox.Option) *signalbox.Box {
-	box, _ := b.hooked(nil, options...)
-	return box
+	b.Helper()
+	return b.boxOver(b.open(b.T), options...)
 }
 
-// hooked returns a Box whose commands go through a hook.
-func (b *bench) hooked(hook redis.Hook, options ...signalbox.Option) (*signalbox.Box, redis.UniversalClient) {
+// hooked returns a Box whose commands meet a fault.
+func (b *bench) hooked(between fault, options ...signalbox.Option) *signalbox.Box {
 	b.Helper()
-	client := b.dial(b.T)
-	if hook != nil {
-		client.AddHook(hook)
-	}
-	box := signalbox.New(client, options...)
+	between.over(b.open(b.T))
+	return b.boxOver(between, options...)
+}
+
+func (b *bench) boxOver(over transport.Transport, options ...signalbox.Option) *signalbox.Box {
+	b.Helper()
+	box := signalbox.NewOver(over, options...)
 	b.Cleanup(func() {
 		if err := box.Close(); err != nil {
 			b.Error(err)
 		}
 	})
-	return box, client
+	return box
 }

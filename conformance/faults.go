@@ -2,98 +2,85 @@ package conformance
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync/atomic"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
-// faults stands between a client and its connections: it counts commands, loses requests and loses replies. Messages
-// of pub/sub do not pass through it.
+// fault is what a test puts between a Box and its transport.
+type fault interface {
+	transport.Transport
+	over(inner transport.Transport)
+}
+
+// faults counts commands, loses requests and loses replies. Messages of pub/sub pass through it.
 type faults struct {
+	transport.Transport
 	sent         atomic.Int64
 	loseRequests atomic.Int64 // so many of the next never reach the server
 	loseReplies  atomic.Int64 // so many of the next are executed, and nobody hears of it
 	delay        atomic.Pointer[chan struct{}]
 }
 
-// DialHook is part of redis.Hook.
-func (f *faults) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (f *faults) over(inner transport.Transport) { f.Transport = inner }
 
-// ProcessHook is part of redis.Hook.
-func (f *faults) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if isSetup(cmd) {
-			return next(ctx, cmd)
-		}
-		if gate := f.delay.Load(); gate != nil {
-			return f.late(ctx, *gate, cmd, next)
-		}
-		err := f.pass(1, func() error { return next(ctx, cmd) })
-		cmd.SetErr(err)
-		return err
+// Do is part of transport.Transport.
+func (f *faults) Do(ctx context.Context, command transport.Command) (any, error) {
+	f.sent.Add(1)
+	if gate := f.delay.Load(); gate != nil {
+		return f.late(ctx, *gate, command)
 	}
+	if f.loseRequests.Add(-1) >= 0 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	value, err := f.Transport.Do(ctx, command)
+	if f.loseReplies.Add(-1) >= 0 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return value, err
 }
 
 // late has a request reach the server once the gate is open, whether its client still waits for the answer or not.
-func (f *faults) late(ctx context.Context, gate <-chan struct{}, cmd redis.Cmder, next redis.ProcessHook) error {
-	f.sent.Add(1)
-	onItsWay := redis.NewCmd(context.WithoutCancel(ctx), cmd.Args()...)
-	answered := make(chan error, 1)
+func (f *faults) late(ctx context.Context, gate <-chan struct{}, command transport.Command) (any, error) {
+	answered := make(chan transport.Reply, 1)
 	go func() {
 		<-gate
-		answered <- next(context.WithoutCancel(ctx), onItsWay)
+		value, err := f.Transport.Do(context.WithoutCancel(ctx), command)
+		answered <- transport.Reply{Value: value, Err: err}
 	}()
-	var err error
 	select {
-	case err = <-answered:
-		cmd.(*redis.Cmd).SetVal(onItsWay.Val())
+	case reply := <-answered:
+		return reply.Value, reply.Err
 	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	cmd.SetErr(err)
-	return err
-}
-
-// ProcessPipelineHook is part of redis.Hook.
-func (f *faults) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if isSetup(cmds[0]) {
-			return next(ctx, cmds)
-		}
-		if gate := f.delay.Load(); gate != nil {
-			f.sent.Add(int64(len(cmds)))
-			<-*gate
-			return next(context.WithoutCancel(ctx), cmds)
-		}
-		var answer error
-		err := f.pass(len(cmds), func() error {
-			answer = next(ctx, cmds)
-			return answer
-		})
-		if !errors.Is(err, answer) {
-			for _, cmd := range cmds {
-				cmd.SetErr(err)
-			}
-		}
-		return err
+		return nil, ctx.Err()
 	}
 }
 
-// isSetup tells what the client sends by itself on a new connection.
-func isSetup(cmd redis.Cmder) bool {
-	return cmd.Name() == "hello" || cmd.Name() == "client"
+// Pipeline is part of transport.Transport.
+func (f *faults) Pipeline(ctx context.Context, commands []transport.Command) []transport.Reply {
+	return f.several(ctx, commands, f.Transport.Pipeline)
 }
 
-func (f *faults) pass(n int, next func() error) error {
-	f.sent.Add(int64(n))
+// Together is part of transport.Transport.
+func (f *faults) Together(ctx context.Context, commands []transport.Command) []transport.Reply {
+	return f.several(ctx, commands, f.Transport.Together)
+}
+
+func (f *faults) several(
+	ctx context.Context, commands []transport.Command, send func(context.Context, []transport.Command) []transport.Reply,
+) []transport.Reply {
+	f.sent.Add(int64(len(commands)))
+	if gate := f.delay.Load(); gate != nil {
+		<-*gate
+		return send(context.WithoutCancel(ctx), commands)
+	}
 	if f.loseRequests.Add(-1) >= 0 {
-		return io.ErrUnexpectedEOF
+		return transport.Failed(len(commands), io.ErrUnexpectedEOF)
 	}
-	err := next()
+	replies := send(ctx, commands)
 	if f.loseReplies.Add(-1) >= 0 {
-		return io.ErrUnexpectedEOF
+		return transport.Failed(len(commands), io.ErrUnexpectedEOF)
 	}
-	return err
+	return replies
 }

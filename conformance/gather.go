@@ -306,7 +306,7 @@ func watchSeesExpiry(b *bench) {
 	defer stop()
 	<-events
 	<-events
-	box, _ := b.hooked(&broken, signalbox.Claim(shortClaim))
+	box := b.hooked(&broken, signalbox.Claim(shortClaim))
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(300*time.Millisecond)))
 	equal(b, "event", b.next(events).What, signalbox.LeaseGranted)
 	broken.loseRequests.Store(1 << 40)

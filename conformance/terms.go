@@ -327,7 +327,7 @@ func observations(b *bench) {
 
 func releaseHeedsContext(b *bench) {
 	var broken faults
-	box, _ := b.hooked(&broken, signalbox.Claim(shortClaim))
+	box := b.hooked(&broken, signalbox.Claim(shortClaim))
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Hour)))
 	broken.loseRequests.Store(1 << 40)
 	ctx, cancel := context.WithTimeout(b.ctx, 50*time.Millisecond)

@@ -21,7 +21,7 @@ var advice = []struct{ prefix, text string }{
 	{"MISCONF", "it cannot write to its disk: see its log"},
 	{"MOVED", "this is one node of a Cluster: connect with redis+cluster://"},
 	{"CLUSTERDOWN", "slots of the Cluster are without a primary: see CLUSTER INFO"},
-	{"ERR This instance has cluster support disabled", "this is no Cluster: connect with redis://"},
+	{"This instance has cluster support disabled", "this is no Cluster: connect with redis://"},
 	{"NOAUTH", "give the user and the password in the URL, as in redis://user:password@host:port"},
 	{"WRONGPASS", "check the user and the password in the URL"},
 	{"NOPERM", "let this account call EVAL, EVALSHA, INFO and what the scripts call, " +

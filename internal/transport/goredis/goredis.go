@@ -80,9 +80,8 @@ func exec(ctx context.Context, pipeline redis.Pipeliner, commands []transport.Co
 	return replies
 }
 
-// Together is part of transport.Transport. A Cluster's client would spread the commands over its connections, and would
-// follow a key that moved with one of them only: so the server is asked directly. If it was the wrong one, the client
-// looks where the slots are now, and the caller, who is told that nothing was done, tries again. Hooks of the Cluster's
+// Together is part of transport.Transport. A Cluster's client may spread the commands over its connections, and may follow
+// a key that moved with some of them only: so the server is asked directly. If it was the wrong one, the client looks where the slots are now, and the caller, who is told that nothing was done, tries again. Hooks of the Cluster's
 // client do not see these commands; those of its nodes do.
 func (t *Transport) Together(ctx context.Context, commands []transport.Command) []transport.Reply {
 	if t.cluster == nil || len(commands) == 0 {

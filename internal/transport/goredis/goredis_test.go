@@ -9,12 +9,43 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"go.uber.org/goleak"
 
-	"github.com/signalbox-io/signalbox/internal/difftest"
 	"github.com/signalbox-io/signalbox/internal/transport"
+	"github.com/signalbox-io/signalbox/internal/transport/transporttest"
 )
+
+func TestTransport(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	transporttest.Exercise(t, func(t *testing.T, dial func() (net.Conn, error)) (transport.Transport, func()) {
+		client := redis.NewClient(&redis.Options{
+			Dialer:     func(context.Context, string, string) (net.Conn, error) { return dial() },
+			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, ReadTimeout: 2 * time.Minute,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})
+		return New(client), func() {
+			if err := client.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestTransportInCluster(t *testing.T) {
+	transporttest.ExerciseCluster(t, func(t *testing.T, addrs []string) transport.Transport {
+		client := redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: addrs, MaxRetries: -1, ContextTimeoutEnabled: true, ClusterStateReloadInterval: time.Hour,
+		})
+		t.Cleanup(func() {
+			if err := client.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return New(client)
+	})
+}
 
 // answer is what go-redis makes of an error reply.
 type answer string
@@ -50,92 +81,5 @@ func TestErrorsAreTold(t *testing.T) {
 	}
 	if told := neutral(fmt.Errorf("dial: %w", answer("ERR max number of clients reached"))); !transport.HasPrefix(told, "max number") {
 		t.Errorf("the code ERR stands in the way in %v", told)
-	}
-}
-
-func command(words ...any) transport.Command { return transport.Command{Words: words, Key: 1} }
-
-func TestRepliesArePlainValues(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: difftest.Redis(t).Addr, MaxRetries: -1})
-	defer client.Close()
-	over := New(client)
-	commands := []transport.Command{
-		command("set", "key", 7),
-		command("get", "key"),
-		command("get", "nothing"),
-		command("incrby", "key", int64(1)),
-		command("mget", "key", "nothing"),
-		command("lpush", "key", "x"),
-		{Words: []any{"wait", 0, 1}},
-	}
-	want := []transport.Reply{{Value: "OK"}, {Value: "7"}, {}, {Value: int64(8)}, {Value: []any{"8", nil}}, {}, {Value: int64(0)}}
-	for how, send := range map[string]func(context.Context, []transport.Command) []transport.Reply{
-		"pipeline": over.Pipeline, "together": over.Together, "one by one": oneByOne(over),
-	} {
-		got := send(t.Context(), commands)
-		if !transport.HasPrefix(got[5].Err, "WRONGTYPE") {
-			t.Errorf("%s: lpush to a string: %v", how, got[5].Err)
-		}
-		got[5].Err = nil
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", how, diff)
-		}
-	}
-}
-
-func oneByOne(over *Transport) func(context.Context, []transport.Command) []transport.Reply {
-	return func(ctx context.Context, commands []transport.Command) (replies []transport.Reply) {
-		for _, c := range commands {
-			value, err := over.Do(ctx, c)
-			replies = append(replies, transport.Reply{Value: value, Err: err})
-		}
-		return replies
-	}
-}
-
-func TestServerOutOfReachFailsEveryCommand(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1})
-	defer client.Close()
-	for i, reply := range New(client).Pipeline(t.Context(), []transport.Command{command("get", "a"), command("get", "b")}) {
-		var dial *net.OpError
-		if !errors.As(reply.Err, &dial) || dial.Op != "dial" {
-			t.Errorf("command %d: %v", i, reply.Err)
-		}
-	}
-}
-
-func TestListenHearsAndTellsTheLoss(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: difftest.Redis(t).Addr, MaxRetries: -1})
-	defer client.Close()
-	over := New(client)
-	heard := make(chan transport.Event, 10)
-	ended := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	go func() { ended <- over.Listen(ctx, []string{"channel"}, func(e transport.Event) { heard <- e }) }()
-	if got, want := <-heard, (transport.Event{Channel: "channel", Subscribed: true}); got != want {
-		t.Fatalf("heard %+v first", got)
-	}
-	client.Publish(ctx, "channel", "news")
-	if got, want := <-heard, (transport.Event{Channel: "channel", Payload: "news"}); got != want {
-		t.Fatalf("heard %+v, want %+v", got, want)
-	}
-	client.Do(ctx, "client", "kill", "type", "pubsub")
-	if err := <-ended; err == nil || ctx.Err() != nil {
-		t.Fatalf("a connection that was lost: %v", err)
-	}
-	go func() { ended <- over.Listen(ctx, []string{"channel"}, func(e transport.Event) { heard <- e }) }()
-	<-heard
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Fatalf("a context that ended: %v", err)
 	}
 }
