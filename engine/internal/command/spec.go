@@ -225,5 +225,6 @@ func Data() [][]Spec {
 		stringSpecs, keySpecs, expirySpecs, scanSpecs, listSpecs, blockingListSpecs,
 		setSpecs, hashSpecs, sortedSetSpecs, sortedSetRangeSpecs, sortedSetStoreSpecs,
 		blockingSortedSetSpecs, randomSortedSetSpecs,
+		streamSpecs, streamReadSpecs, streamGroupSpecs, streamInfoSpecs,
 	}
 }
