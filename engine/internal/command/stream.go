@@ -89,7 +89,9 @@ func (r *addRequest) nextID(last ds.StreamID, nowMs int64) (ds.StreamID, error) 
 		id = ds.StreamID{Ms: uint64(nowMs)}
 	case !r.idGiven:
 		id, _ = last.Next() // the clock stood still or went back
-	case !r.seqGiven && id.Ms == last.Ms && last.Seq < math.MaxUint64:
+	case !r.seqGiven && id.Ms == last.Ms && last.Seq == math.MaxUint64:
+		return id, errXaddTooLong // the text that 7.0 has for it
+	case !r.seqGiven && id.Ms == last.Ms:
 		id.Seq = last.Seq + 1
 	}
 	if !last.Less(id) {
@@ -215,8 +217,6 @@ func parseXsetid(args [][]byte) (r setIDRequest, err error) {
 // check makes sure that the stream's counters stay true to its entries.
 func (r *setIDRequest) check(stream *ds.Stream) error {
 	switch {
-	case r.id.Less(stream.MaxDeletedID):
-		return Error("ERR The ID specified in XSETID is smaller than current max_deleted_entry_id")
 	case stream.Len() == 0:
 		return nil
 	case r.id.Less(stream.LastEntryID()):

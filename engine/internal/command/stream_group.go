@@ -183,7 +183,7 @@ func streamHelp(container string, lines ...string) func(c *Ctx) error {
 			c.Out.SimpleString(line)
 		}
 		c.Out.SimpleString("HELP")
-		c.Out.SimpleString("    Print this help.")
+		c.Out.SimpleString("    Prints this help.")
 		return nil
 	}
 }

@@ -3,7 +3,6 @@ package command
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/signalbox-io/signalbox/engine/internal/ds"
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
@@ -106,18 +105,14 @@ func (r *readRequest) parseBlock(c *Ctx, arg []byte) error {
 		return ErrNegative
 	}
 	r.blocks = true
-	r.timeoutUs = min(timeoutMs, math.MaxInt64/4000) * 1000
+	r.timeoutUs = min(timeoutMs, math.MaxInt64/2000) * 1000
 	return nil
 }
 
 // parseStreams reads the keys and as many IDs after them, all the rest of the arguments.
 func (r *readRequest) parseStreams(at int, args [][]byte) error {
 	if len(args)%2 != 0 {
-		name, mark := "xread", "$"
-		if r.grouped {
-			name, mark = "xreadgroup", ">"
-		}
-		return Error("ERR Unbalanced '" + name + "' list of streams: for each stream key an ID or '" + mark + "' must be specified.")
+		return Error("ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.")
 	}
 	r.streamsAt = at
 	r.keys, r.ids = args[:len(args)/2], args[len(args)/2:]
@@ -387,41 +382,33 @@ func (r *readRequest) wait(c *Ctx, sources []streamSource) error {
 }
 
 // readKeys finds the keys of XREAD and XREADGROUP: the first half of what comes after the
-// option STREAMS, which may also be the name of a group.
-func readKeys(args [][]byte) []int {
-	for i := 1; i < len(args); i++ {
-		switch strings.ToUpper(string(args[i])) {
-		case "BLOCK", "COUNT":
-			i++
-		case "GROUP":
-			i += 2
-		case "NOACK":
-		case "STREAMS":
-			n := len(args) - i - 1
-			if n%2 != 0 {
-				return nil
+// word STREAMS. It is looked for from an argument on that spares the names of a group and
+// its consumer.
+func readKeys(from int) func(args [][]byte) []int {
+	return func(args [][]byte) []int {
+		for i := from; i < len(args); i++ {
+			if !Is(args[i], "STREAMS") {
+				continue
 			}
-			positions := make([]int, n/2)
+			positions := make([]int, (len(args)-i-1)/2)
 			for j := range positions {
 				positions[j] = i + 1 + j
 			}
 			return positions
-		default:
-			return nil
 		}
+		return nil
 	}
-	return nil
 }
 
 var streamReadSpecs = []Spec{
 	{
-		Name: "xread", Arity: -4, Flags: ReadOnly | Blocking | MovableKeys, FindKeys: readKeys, Group: "stream", Since: "5.0.0",
+		Name: "xread", Arity: -4, Flags: ReadOnly | Blocking | MovableKeys, FindKeys: readKeys(1), Group: "stream", Since: "5.0.0",
 		Summary:    "Returns the entries of several streams after an ID each, and waits if there are none and it is asked to.",
 		Complexity: "O(log(N)+M) for each stream, N being the number of its entries and M that of those returned.",
 		Run:        xread(false),
 	},
 	{
-		Name: "xreadgroup", Arity: -7, Flags: Write | Blocking | MovableKeys, FindKeys: readKeys, Group: "stream", Since: "5.0.0",
+		Name: "xreadgroup", Arity: -7, Flags: Write | Blocking | MovableKeys, FindKeys: readKeys(4), Group: "stream", Since: "5.0.0",
 		Summary:    "Hands new entries of several streams to a consumer of a group, or returns again what it has not acknowledged.",
 		Complexity: "O(log(N)+M) for each stream, N being the number of its entries and M that of those returned.",
 		Run:        xread(true),

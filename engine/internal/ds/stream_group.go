@@ -81,10 +81,9 @@ func (s *Stream) Advance(g *StreamGroup, id StreamID) {
 	if !g.LastID.Less(id) {
 		return
 	}
-	switch {
-	case g.EntriesRead != UnknownReads && !s.deletedFrom(id):
+	if g.EntriesRead != UnknownReads && !s.deletedFrom(id) {
 		g.EntriesRead++
-	case s.EntriesAdded != 0:
+	} else {
 		g.EntriesRead = s.entriesUpTo(id)
 	}
 	g.LastID = id
