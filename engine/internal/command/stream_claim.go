@@ -58,7 +58,7 @@ type claim struct {
 	claimed   []ds.StreamID
 }
 
-// start looks up the consumer, which comes into being with the first entry it gets.
+// owner is the consumer, which comes into being with the first entry it gets.
 func (cl *claim) owner() *ds.StreamConsumer {
 	if cl.consumer == nil {
 		cl.consumer = seenConsumer(cl.c, cl.group, cl.name)
@@ -144,7 +144,7 @@ func (r *claimRequest) parse(c *Ctx) error {
 // is.
 func (r *claimRequest) parseOption(args [][]byte) (taken int, err error) {
 	hasValue := len(args) >= 2
-	ok := true
+	var ok bool
 	switch {
 	case Is(args[0], "FORCE"):
 		r.force = true

@@ -8,10 +8,7 @@ import (
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 )
 
-const (
-	errStreamID       Error = "ERR Invalid stream ID specified as stream command argument"
-	streamIDMostBytes       = 127
-)
+const errStreamID Error = "ERR Invalid stream ID specified as stream command argument"
 
 // parseStreamID reads an ID: ms-seq, or ms alone, which stands for ms with the sequence
 // number given.
@@ -26,7 +23,8 @@ func parseStreamID(arg []byte, seq uint64) (ds.StreamID, error) {
 // parseStreamParts reads an ID that may leave the sequence number to us, as ms-*; then
 // seqGiven is false.
 func parseStreamParts(arg []byte, seq uint64) (id ds.StreamID, seqGiven bool, err error) {
-	if len(arg) > streamIDMostBytes {
+	const mostBytes = 127
+	if len(arg) > mostBytes {
 		return id, true, errStreamID
 	}
 	ms, rest, hasSeq := bytes.Cut(cString(arg), []byte("-"))

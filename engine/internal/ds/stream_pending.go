@@ -19,7 +19,8 @@ type StreamPending struct {
 const pendingMax = 128
 
 // PendingList is a set of pending entries in order of their IDs: blocks in a directory,
-// none of them empty. IDs mostly come at the end and go at the front, which touches one
+// none of them empty, and no two neighbours so small that they would fill only half a
+// block together. IDs mostly come at the end and go at the front, which touches one
 // block; anywhere else it is O(log n), and moves part of the directory when a block comes
 // or goes. The zero value is an empty list.
 //
@@ -98,6 +99,8 @@ func (l *PendingList) insert(p *StreamPending) {
 	switch {
 	case len(b) < pendingMax:
 		l.blocks[block] = slices.Insert(b, i, p)
+	case i == pendingMax && block+1 < len(l.blocks) && len(l.blocks[block+1]) < pendingMax:
+		l.blocks[block+1] = slices.Insert(l.blocks[block+1], 0, p)
 	case i == pendingMax:
 		// The blocks of a list that grows at its end stay full.
 		l.blocks = slices.Insert(l.blocks, block+1, []*StreamPending{p})
@@ -125,9 +128,17 @@ func (l *PendingList) remove(id StreamID) {
 		l.blocks = l.blocks[1:]
 	case len(b) == 0:
 		l.blocks = slices.Delete(l.blocks, block, block+1)
-	case block+1 < len(l.blocks) && len(b)+len(l.blocks[block+1]) <= pendingMax/2:
-		// Removals in the middle do not leave a trail of nearly empty blocks.
-		l.blocks[block] = append(b, l.blocks[block+1]...)
-		l.blocks = slices.Delete(l.blocks, block+1, block+2)
+	default:
+		l.join(block)
+		l.join(block - 1)
 	}
+}
+
+// join appends the block after this one to it, if both exist and are small enough.
+func (l *PendingList) join(block int) {
+	if block < 0 || block+1 >= len(l.blocks) || len(l.blocks[block])+len(l.blocks[block+1]) > pendingMax/2 {
+		return
+	}
+	l.blocks[block] = append(l.blocks[block], l.blocks[block+1]...)
+	l.blocks = slices.Delete(l.blocks, block+1, block+2)
 }
