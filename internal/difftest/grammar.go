@@ -31,7 +31,7 @@ var (
 )
 
 func grammar() []template {
-	return []template{
+	return append(streamGrammar(), []template{
 		{"str", mode{}, []string{
 			"GET $key", "SET $key $value", "SET $key $value {NX|XX|GET|KEEPTTL|EX 1000|PXAT 4102444800123|NX GET|XX GET|BOGUS}",
 			"SETNX $key $value", "GETSET $key $value", "GETDEL $key", "GETEX $key {|PERSIST|EX 1000|EXAT 4102444800}",
@@ -101,11 +101,11 @@ func grammar() []template {
 		{"zset", anyPairs, []string{"ZSCAN $key 0 COUNT 1000", "ZRANDMEMBER $key 1000 WITHSCORES"}},
 		{"zset", onlyKind, []string{"ZRANDMEMBER $key {|0|1|-3}"}},
 		{"", mode{}, []string{"MULTI", "EXEC", "EXEC", "DISCARD", "WATCH $key", "SELECT {0|0|1}", "SWAPDB 0 1"}},
-	}
+	}...)
 }
 
 // groups are the families that keys are named after.
-var groups = []string{"str", "list", "set", "hash", "zset"}
+var groups = []string{"str", "list", "set", "hash", "zset", "stream"}
 
 // keysPerGroup is small so that requests meet.
 const keysPerGroup = 3
@@ -114,6 +114,7 @@ const keysPerGroup = 3
 type source struct {
 	*rand.Rand
 	templates []template
+	entries   int // how many IDs of new stream entries were made
 }
 
 // query is a request and how its replies compare.
@@ -186,6 +187,9 @@ func (s *source) value(name, group string) string {
 		return []string{"u", "i"}[s.IntN(2)] + strconv.Itoa(1+s.IntN(63))
 	case "index":
 		return strconv.Itoa(s.IntN(13) - 6)
+	}
+	if word, ok := s.streamValue(name); ok {
+		return word
 	}
 	choices := map[string]string{
 		"value":  "a b c 1 2 -7 3.5 007 hello xyz " + strings.Repeat("v", 70) + " 9223372036854775807 \x00\xff\r\n",

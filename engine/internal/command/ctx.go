@@ -22,9 +22,9 @@ type Ctx struct {
 	// CanBlock is false inside transactions and scripts, where a command that
 	// would block answers as if its time were up.
 	CanBlock bool
-	// Scripted is true within scripts, whose effects should follow from the
+	// InScript is true within scripts, whose effects should follow from the
 	// data alone.
-	Scripted bool
+	InScript bool
 	// Ready is nil, except when a call that blocked is run again: then it is
 	// the key that was touched. See ReadFirst.
 	Ready []byte
@@ -39,6 +39,12 @@ type Block struct {
 	Keys      [][]byte
 	TimeoutUs int64 // 0 is for ever
 	OnTimeout func(out *resp.Writer)
+	// Again is what is run when a key is touched, for a command that means
+	// something else by then; nil is the call itself.
+	Again [][]byte
+	// Bound makes the call run again, too, when a key is deleted or becomes
+	// something that nobody can wait for.
+	Bound bool
 }
 
 // NowMs is the time of this call in ms since the epoch.
@@ -50,16 +56,24 @@ func (c *Ctx) Arg(i int) string { return string(c.Args[i]) }
 // Touch reports that key was changed, created or deleted.
 func (c *Ctx) Touch(key []byte) { c.DB.Touch(key) }
 
+// Change is Touch for what nobody waits for.
+func (c *Ctx) Change(key []byte) { c.DB.Change(key) }
+
 // Block makes the client wait until one of keys is touched, when the command
 // is run again from the start, or until the time is up, when onTimeout writes
 // the reply. The handler returns right after, having written nothing. Where
 // blocking is not possible the time is up at once.
 func (c *Ctx) Block(keys [][]byte, timeoutUs int64, onTimeout func(out *resp.Writer)) error {
+	return c.Await(Block{Keys: keys, TimeoutUs: timeoutUs, OnTimeout: onTimeout})
+}
+
+// Await is Block with everything that can be said about it.
+func (c *Ctx) Await(b Block) error {
 	if !c.CanBlock {
-		onTimeout(c.Out)
+		b.OnTimeout(c.Out)
 		return nil
 	}
-	c.block = Block{keys, timeoutUs, onTimeout}
+	c.block = b
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/signalbox-io/signalbox/engine/internal/ds"
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
@@ -103,6 +104,15 @@ func (d *digest) mixObject(o *keyspace.Object) {
 		d.mixUint32(3)
 		for member, score := range value.All() {
 			d.addPair([]byte(member), appendScore(nil, score))
+		}
+	case *ds.Stream:
+		d.mixUint32(6)
+		for entry := range value.Range(ds.StreamID{}, ds.MaxStreamID) {
+			d.mix([]byte(strings.Replace(entry.ID.String(), "-", ".", 1)))
+			for field, content := range entry.Fields() {
+				d.mix(field)
+				d.mix(content)
+			}
 		}
 	case *ds.Hash:
 		d.mixUint32(4)

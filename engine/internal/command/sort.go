@@ -106,7 +106,7 @@ func (c *Ctx) sort(r sortRequest) error {
 	}
 	// The order of a set is nobody's business, but what is stored, or what a
 	// script goes on with, should follow from the data alone.
-	if _, isSet := source.(*ds.Set); isSet && r.unsorted && (r.storing || c.Scripted) {
+	if _, isSet := source.(*ds.Set); isSet && r.unsorted && (r.storing || c.InScript) {
 		r.unsorted, r.alpha, r.by = false, true, nil
 	}
 	var elements []sortElement

@@ -92,7 +92,7 @@ func TestSortOfASetFollowsFromTheData(t *testing.T) {
 	if stored := texts(call(t, c, "LRANGE", "stored", "0", "-1")); len(stored) != 100 || !slices.IsSorted(stored) {
 		t.Errorf("stored: %q", stored)
 	}
-	c.Scripted = true
+	c.InScript = true
 	if shown := texts(call(t, c, "SORT", "s", "BY", "nosort", "DESC", "LIMIT", "0", "2")); !slices.Equal(shown, []string{"m99", "m98"}) {
 		t.Errorf("to a script: %q", shown)
 	}

@@ -225,5 +225,6 @@ func Data() [][]Spec {
 		stringSpecs, bitmapSpecs, keySpecs, expirySpecs, scanSpecs, listSpecs, blockingListSpecs,
 		setSpecs, hashSpecs, sortedSetSpecs, sortedSetRangeSpecs, sortedSetStoreSpecs,
 		blockingSortedSetSpecs, randomSortedSetSpecs, sortSpecs,
+		streamSpecs, streamReadSpecs, streamGroupSpecs, streamInfoSpecs,
 	}
 }

@@ -7,6 +7,7 @@
 //	SortedSet  members ordered by score, with ranks
 //	Set        distinct strings
 //	Hash       fields to string values
+//	Stream     a log of entries under growing IDs, with consumer groups
 //
 // Dict is the base: SortedSet, Set and Hash keep their members in one. The zero
 // value of each type is an empty container; the New functions exist for symmetry.

@@ -22,9 +22,15 @@ type blocked struct {
 
 func (m *Machine) block(s *Session, spec *command.Spec, args [][]byte, b command.Block) {
 	m.blockings++
+	if b.Again != nil {
+		args = b.Again
+	}
 	s.blocked = &blocked{
 		number: m.blockings, spec: spec, args: cloneArgs(args),
 		waiter: s.db.Wait(s, b.Keys), onTimeout: b.OnTimeout,
+	}
+	if b.Bound {
+		s.blocked.waiter.Bind()
 	}
 	if b.TimeoutUs > 0 {
 		s.blocked.untilUs = m.nowUs + b.TimeoutUs
@@ -50,16 +56,17 @@ func (m *Machine) serveReady() {
 	}
 }
 
-// serveQueue retries those who wait for a key, head first, while it is there. One
-// that is served leaves the queue, and the next one takes its place.
+// serveQueue retries those who wait for a key, head first, while it can serve them.
+// One that is served leaves the queue, and the next one takes its place.
 func (m *Machine) serveQueue(db *keyspace.DB, name string) {
 	key := []byte(name)
 	for at := 0; ; {
-		queue := db.Waiting(name)
-		if at >= len(queue) || db.Peek(key, m.nowUs/1000) == nil {
+		next, ok := db.NextWaiter(name, at, m.nowUs/1000)
+		if !ok {
 			return
 		}
-		session := queue[at].Owner.(*Session)
+		at = next
+		session := db.Waiting(name)[at].Owner.(*Session)
 		m.retry(session, key)
 		if session.blocked != nil {
 			at++

@@ -278,7 +278,7 @@ func (m *Machine) allowed(s *Session, spec *command.Spec) error {
 func (m *Machine) call(s *Session, spec *command.Spec, args [][]byte, out *resp.Writer, canBlock bool) (command.Block, bool) {
 	c := m.enter()
 	c.Args, c.NowUs, c.DB, c.Out, c.Caller, c.CanBlock = args, m.nowUs, s.db, out, s, canBlock
-	c.MaxStringBytes, c.Scripted = m.config.maxBulkBytes, s == m.script
+	c.MaxStringBytes, c.InScript = m.config.maxBulkBytes, s == m.script
 	c.Ready, m.ready = m.ready, nil
 	start := out.Len()
 	err := spec.Run(c)

@@ -15,6 +15,7 @@ type DB struct {
 	volatile *ds.Dict[*Object] // the objects with an expiry; see the package comment
 	watches  map[string][]*Watch
 	waiting  map[string][]*Waiter
+	bound    int // how many waiters are bound
 }
 
 func newDB(space *Space, index int) *DB {
@@ -144,6 +145,9 @@ func (db *DB) Flush() int {
 	}
 	db.objects.Clear()
 	db.volatile.Clear()
+	if db.bound > 0 {
+		db.readyAll()
+	}
 	return n
 }
 

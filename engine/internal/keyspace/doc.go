@@ -15,6 +15,6 @@
 // the WATCHes on it, and the queue of clients that block on it. Commands
 // report a change with DB.Touch and know nothing of either.
 //
-// A new value type needs a Kind constant, its case in kindOf and Clone, and,
-// if clients can block on it, nothing more: any touched key is served.
+// A new value type needs a Kind constant, its cases in Object.Kind and
+// Object.CloneValue, and, if clients can block on it, its kind in DB.canServe.
 package keyspace

@@ -13,6 +13,7 @@ const (
 	KindSet
 	KindSortedSet
 	KindHash
+	KindStream
 )
 
 // String is the name that the TYPE command and SCAN's TYPE option use.
@@ -28,6 +29,8 @@ func (k Kind) String() string {
 		return "zset"
 	case KindHash:
 		return "hash"
+	case KindStream:
+		return "stream"
 	default:
 		return "none"
 	}
@@ -46,7 +49,7 @@ type String struct {
 }
 
 // Object is what a key holds. Value is one of *String, *ds.Deque, *ds.Set,
-// *ds.SortedSet and *ds.Hash.
+// *ds.SortedSet, *ds.Hash and *ds.Stream.
 type Object struct {
 	Value      any
 	expireAt   int64 // ms since the epoch; 0 is never. Written by DB only.
@@ -69,6 +72,8 @@ func (o *Object) Kind() Kind {
 		return KindSortedSet
 	case *ds.Hash:
 		return KindHash
+	case *ds.Stream:
+		return KindStream
 	default:
 		return None
 	}
@@ -98,6 +103,8 @@ func (o *Object) CloneValue() any {
 	case *ds.SortedSet:
 		return v.Clone()
 	case *ds.Hash:
+		return v.Clone()
+	case *ds.Stream:
 		return v.Clone()
 	default:
 		return nil

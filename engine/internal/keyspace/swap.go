@@ -1,10 +1,5 @@
 package keyspace
 
-import (
-	"maps"
-	"slices"
-)
-
 // Swap exchanges the keys of two databases. Clients stay with the number of
 // theirs: those who watch a key that was there before or is now have seen it
 // change, and those who wait for a key that is there now will be served.
@@ -28,15 +23,6 @@ func (db *DB) markSwapped(other *DB, nowMs int64) {
 		key := []byte(name)
 		if db.Peek(key, nowMs) != nil || other.Peek(key, nowMs) != nil {
 			db.markWatches(name)
-		}
-	}
-}
-
-// readyAll makes every key ready that is there and waited for.
-func (db *DB) readyAll() {
-	for _, key := range slices.Sorted(maps.Keys(db.waiting)) {
-		if db.canServe([]byte(key)) {
-			db.space.ready = append(db.space.ready, readyKey{db, key})
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package keyspace
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // A client that blocks on keys stands in the queue of each of them. When a
 // command touches such a key, the key becomes ready; after the command the
@@ -17,6 +20,7 @@ type Waiter struct {
 	keys  []string
 	db    *DB
 	left  bool
+	bound bool
 }
 
 type readyKey struct {
@@ -40,12 +44,24 @@ func (db *DB) Wait(owner any, keys [][]byte) *Waiter {
 	return w
 }
 
+// Bind says that the waiter depends on what its keys hold now: it is served, too, when
+// one of them no longer holds anything that clients wait for.
+func (w *Waiter) Bind() {
+	if !w.bound && !w.left {
+		w.bound = true
+		w.db.bound++
+	}
+}
+
 // Leave takes the waiter out of every queue. It is safe to call twice.
 func (w *Waiter) Leave() {
 	if w.left {
 		return
 	}
 	w.left = true
+	if w.bound {
+		w.db.bound--
+	}
 	for _, key := range w.keys {
 		queue := w.db.waiting[key]
 		if i := slices.Index(queue, w); i == 0 {
@@ -68,14 +84,25 @@ func (db *DB) Waiting(key string) []*Waiter { return db.waiting[key] }
 // Touch reports that key was changed, created or deleted: watches on it are
 // marked, and clients that wait for it will be served after the command.
 func (db *DB) Touch(key []byte) {
+	db.Change(key)
+	db.Offer(key)
+}
+
+// Change reports a change of key that nobody waits for, such as that something was
+// taken out of a stream: watches on it are marked.
+func (db *DB) Change(key []byte) {
 	db.space.Dirty++
 	if len(db.watches) > 0 {
 		db.markWatches(string(key))
 	}
+}
+
+// Offer has the clients that wait for key served after the command.
+func (db *DB) Offer(key []byte) {
 	if len(db.waiting) == 0 {
 		return
 	}
-	if _, ok := db.waiting[string(key)]; ok && db.canServe(key) {
+	if queue := db.waiting[string(key)]; len(queue) > 0 && (db.canServe(key) || db.anyBound(queue)) {
 		db.space.ready = append(db.space.ready, readyKey{db, string(key)})
 	}
 }
@@ -89,7 +116,37 @@ func (db *DB) canServe(key []byte) bool {
 		return false
 	}
 	kind := o.Kind()
-	return kind == KindList || kind == KindSortedSet
+	return kind == KindList || kind == KindSortedSet || kind == KindStream
+}
+
+// anyBound reports whether a waiter of the queue is bound. It looks at the queue
+// only if there are bound waiters in the database at all.
+func (db *DB) anyBound(queue []*Waiter) bool {
+	return db.bound > 0 && slices.ContainsFunc(queue, func(w *Waiter) bool { return w.bound })
+}
+
+// NextWaiter returns the position in the queue of key, from the one given on, of the
+// next waiter to be served. While key holds something that clients wait for it is
+// the next one of all, and otherwise the next one that is bound.
+func (db *DB) NextWaiter(key string, from int, nowMs int64) (at int, ok bool) {
+	queue := db.waiting[key]
+	switch {
+	case from >= len(queue):
+		return 0, false
+	case db.Peek([]byte(key), nowMs) != nil && db.canServe([]byte(key)):
+		return from, true
+	case db.bound == 0:
+		return 0, false
+	}
+	at = slices.IndexFunc(queue[from:], func(w *Waiter) bool { return w.bound })
+	return from + at, at >= 0
+}
+
+// readyAll makes every key ready that is waited for and can be served.
+func (db *DB) readyAll() {
+	for _, key := range slices.Sorted(maps.Keys(db.waiting)) {
+		db.Offer([]byte(key))
+	}
 }
 
 // TakeReady returns the next ready key and its database.

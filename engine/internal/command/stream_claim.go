@@ -1,0 +1,311 @@
+package command
+
+import (
+	"math"
+
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
+)
+
+// noKeyOrGroup is the error for a group that has to exist, together with its stream.
+func noKeyOrGroup(key, group []byte) error {
+	return Error("NOGROUP No such key '" + string(cString(key)) + "' or consumer group '" + string(cString(group)) + "'")
+}
+
+// readGroup looks up the stream at argument 1 and the group at argument 2. The group is
+// nil if there is no such one, or no stream.
+func readGroup(c *Ctx) (stream *ds.Stream, group *ds.StreamGroup, err error) {
+	stream, found, err := Read[*ds.Stream](c, c.Args[1])
+	if err != nil || !found {
+		return nil, nil, err
+	}
+	return stream, stream.Group(c.Args[2]), nil
+}
+
+func xack(c *Ctx) error {
+	_, group, err := readGroup(c)
+	if err != nil {
+		return err
+	}
+	if group == nil {
+		c.Out.Int(0)
+		return nil
+	}
+	ids, err := parseStreamIDs(c.Args[3:])
+	if err != nil {
+		return err
+	}
+	acknowledged := 0
+	for _, id := range ids {
+		acknowledged += oneIf(group.Ack(id))
+	}
+	if acknowledged > 0 {
+		changedGroup(c)
+	}
+	c.Out.Int(int64(acknowledged))
+	return nil
+}
+
+// claim hands entries of a group to a consumer. It keeps what it claims, to be written
+// when it is known how many there are.
+type claim struct {
+	c         *Ctx
+	stream    *ds.Stream
+	group     *ds.StreamGroup
+	name      []byte
+	consumer  *ds.StreamConsumer // nil until the first entry is claimed
+	minIdleMs int64
+	justIDs   bool
+	claimed   []ds.StreamID
+}
+
+// owner is the consumer, which comes into being with the first entry it gets.
+func (cl *claim) owner() *ds.StreamConsumer {
+	if cl.consumer == nil {
+		cl.consumer = seenConsumer(cl.c, cl.group, cl.name)
+	}
+	return cl.consumer
+}
+
+// isIdle reports whether p has been pending for long enough to be claimed.
+func (cl *claim) isIdle(p *ds.StreamPending) bool {
+	return cl.minIdleMs == 0 || cl.c.NowMs()-p.DeliveredMs >= cl.minIdleMs
+}
+
+// forget drops a pending entry that is no longer in the stream.
+func (cl *claim) forget(id ds.StreamID) {
+	if cl.group.Ack(id) {
+		changedGroup(cl.c)
+	}
+}
+
+// take hands p to the consumer. Its delivery is counted only if the entry itself is sent.
+func (cl *claim) take(p *ds.StreamPending, deliveredMs int64) {
+	cl.group.Transfer(p, cl.owner())
+	p.DeliveredMs = deliveredMs
+	if !cl.justIDs {
+		p.Deliveries++
+	}
+	cl.claimed = append(cl.claimed, p.ID)
+	changedGroup(cl.c)
+}
+
+func (cl *claim) write() {
+	out := cl.c.Out
+	out.Array(len(cl.claimed))
+	for _, id := range cl.claimed {
+		if e, exists := cl.stream.Entry(id); exists && !cl.justIDs {
+			writeStreamEntry(out, e)
+		} else {
+			writeStreamID(out, id)
+		}
+	}
+}
+
+// claimRequest is a call of XCLAIM.
+type claimRequest struct {
+	claim
+	ids         []ds.StreamID
+	lastID      ds.StreamID
+	deliveredMs int64
+	deliveries  int64 // -1 if it is not given
+	force       bool
+}
+
+// parse reads the arguments: IDs up to the first that is none, then options.
+func (r *claimRequest) parse(c *Ctx) error {
+	r.name, r.deliveries, r.deliveredMs = c.Args[3], -1, -1
+	var ok bool
+	if r.minIdleMs, ok = ParseInt(c.Args[4]); !ok {
+		return Error("ERR Invalid min-idle-time argument for XCLAIM")
+	}
+	r.minIdleMs = max(r.minIdleMs, 0)
+	i := 5
+	for ; i < len(c.Args); i++ {
+		id, err := parseStreamID(c.Args[i], 0)
+		if err != nil {
+			break
+		}
+		r.ids = append(r.ids, id)
+	}
+	for i < len(c.Args) {
+		taken, err := r.parseOption(c.Args[i:])
+		if err != nil {
+			return err
+		}
+		i += taken
+	}
+	if r.deliveredMs < 0 || r.deliveredMs > c.NowMs() {
+		r.deliveredMs = c.NowMs()
+	}
+	return nil
+}
+
+// parseOption takes in the option at the front of args, and returns how many arguments it
+// is.
+func (r *claimRequest) parseOption(args [][]byte) (taken int, err error) {
+	hasValue := len(args) >= 2
+	var ok bool
+	switch {
+	case Is(args[0], "FORCE"):
+		r.force = true
+		return 1, nil
+	case Is(args[0], "JUSTID"):
+		r.justIDs = true
+		return 1, nil
+	case hasValue && Is(args[0], "IDLE"):
+		if r.deliveredMs, ok = ParseInt(args[1]); !ok {
+			return 0, Error("ERR Invalid IDLE option argument for XCLAIM")
+		}
+		r.deliveredMs = r.c.NowMs() - r.deliveredMs
+	case hasValue && Is(args[0], "TIME"):
+		if r.deliveredMs, ok = ParseInt(args[1]); !ok {
+			return 0, Error("ERR Invalid TIME option argument for XCLAIM")
+		}
+	case hasValue && Is(args[0], "RETRYCOUNT"):
+		if r.deliveries, ok = ParseInt(args[1]); !ok {
+			return 0, Error("ERR Invalid RETRYCOUNT option argument for XCLAIM")
+		}
+	case hasValue && Is(args[0], "LASTID"):
+		if r.lastID, err = parseStreamID(args[1], 0); err != nil {
+			return 0, err
+		}
+	default:
+		return 0, Error("ERR Unrecognized XCLAIM option '" + string(cString(args[0])) + "'")
+	}
+	return 2, nil
+}
+
+func xclaim(c *Ctx) error {
+	stream, group, err := readGroup(c)
+	switch {
+	case err != nil:
+		return err
+	case group == nil:
+		return noKeyOrGroup(c.Args[1], c.Args[2])
+	}
+	r := claimRequest{claim: claim{c: c, stream: stream, group: group}}
+	if err := r.parse(c); err != nil {
+		return err
+	}
+	if group.LastID.Less(r.lastID) {
+		group.LastID = r.lastID
+		changedGroup(c)
+	}
+	for _, id := range r.ids {
+		r.claimOne(id)
+	}
+	r.write()
+	return nil
+}
+
+func (r *claimRequest) claimOne(id ds.StreamID) {
+	if _, exists := r.stream.Entry(id); !exists {
+		r.forget(id)
+		return
+	}
+	p := r.group.Pending().Find(id)
+	switch {
+	case p == nil && !r.force:
+		return
+	case p == nil:
+		p = r.group.Assign(id, r.owner(), r.c.NowMs())
+	case !r.isIdle(p):
+		return
+	}
+	r.take(p, r.deliveredMs)
+	if r.deliveries >= 0 {
+		p.Deliveries = r.deliveries
+	}
+}
+
+const (
+	// autoclaimMost is the highest COUNT of XAUTOCLAIM: what Redis can multiply by 16
+	// without an overflow.
+	autoclaimMost = math.MaxInt64 / 16
+	// autoclaimTries is how many pending entries it looks at for each that it may claim.
+	autoclaimTries = 10
+)
+
+// autoclaimRequest is a call of XAUTOCLAIM.
+type autoclaimRequest struct {
+	claim
+	start   ds.StreamID
+	count   int64
+	deleted []ds.StreamID
+}
+
+func (r *autoclaimRequest) parse(c *Ctx) (err error) {
+	r.name, r.count = c.Args[3], 100
+	var ok bool
+	if r.minIdleMs, ok = ParseInt(c.Args[4]); !ok {
+		return Error("ERR Invalid min-idle-time argument for XAUTOCLAIM")
+	}
+	r.minIdleMs = max(r.minIdleMs, 0)
+	if r.start, err = parseStreamStart(c.Args[5]); err != nil {
+		return err
+	}
+	for i := 6; i < len(c.Args); i++ {
+		switch {
+		case Is(c.Args[i], "COUNT") && i+1 < len(c.Args):
+			i++
+			if r.count, ok = ParseInt(c.Args[i]); !ok || r.count < 1 || r.count > autoclaimMost {
+				return Error("ERR COUNT must be > 0")
+			}
+		case Is(c.Args[i], "JUSTID"):
+			r.justIDs = true
+		default:
+			return ErrSyntax
+		}
+	}
+	return nil
+}
+
+func xautoclaim(c *Ctx) error {
+	r := autoclaimRequest{claim: claim{c: c}}
+	if err := r.parse(c); err != nil {
+		return err
+	}
+	var err error
+	r.stream, r.group, err = readGroup(c)
+	switch {
+	case err != nil:
+		return err
+	case r.group == nil:
+		return noKeyOrGroup(c.Args[1], c.Args[2])
+	}
+	c.Out.Array(3)
+	writeStreamID(c.Out, r.run())
+	r.write()
+	c.Out.Array(len(r.deleted))
+	for _, id := range r.deleted {
+		writeStreamID(c.Out, id)
+	}
+	return nil
+}
+
+// run claims what it may from start on, and returns the ID to go on from, or 0-0 if that
+// was all.
+func (r *autoclaimRequest) run() ds.StreamID {
+	next := r.start
+	p := r.group.Pending().AtOrAfter(next)
+	for tries := r.count * autoclaimTries; p != nil && tries > 0 && r.count > 0; tries-- {
+		id := p.ID
+		if _, exists := r.stream.Entry(id); !exists {
+			r.forget(id)
+			r.deleted = append(r.deleted, id)
+			r.count--
+		} else if r.isIdle(p) {
+			r.take(p, r.c.NowMs())
+			r.count--
+		}
+		following, ok := id.Next()
+		if !ok {
+			return ds.StreamID{}
+		}
+		p = r.group.Pending().AtOrAfter(following)
+	}
+	if p == nil {
+		return ds.StreamID{}
+	}
+	return p.ID
+}
