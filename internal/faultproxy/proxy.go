@@ -38,6 +38,7 @@ type Proxy struct {
 	changed chan struct{} // closed, and replaced, whenever fault changes
 	era     int           // counts the faults
 	links   map[*link]bool
+	opened  int
 	closed  bool
 }
 
@@ -102,6 +103,13 @@ func (p *Proxy) Cut() int {
 	return len(p.links)
 }
 
+// Opened returns how many connections there have been.
+func (p *Proxy) Opened() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.opened
+}
+
 // Close ends all connections, and returns when no goroutine is left.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
@@ -141,6 +149,7 @@ func (p *Proxy) serve(client net.Conn) {
 		l.cut()
 	}
 	p.links[l] = true
+	p.opened++
 	p.mu.Unlock()
 	l.run()
 	p.mu.Lock()
