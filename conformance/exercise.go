@@ -204,7 +204,7 @@ func (b *bench) hooked(hook redis.Hook, options ...signalbox.Option) (*signalbox
 	b.Helper()
 	client := b.dial(b.T)
 	if hook != nil {
-		client.AddHook(hook)
+		addHook(client, hook)
 	}
 	box := signalbox.New(client, options...)
 	b.Cleanup(func() {
@@ -213,4 +213,14 @@ func (b *bench) hooked(hook redis.Hook, options ...signalbox.Option) (*signalbox
 		}
 	})
 	return box, client
+}
+
+// addHook has the hook see what is sent, which in a Cluster is what goes to its nodes: the client of a Cluster may send
+// a command more than once.
+func addHook(client redis.UniversalClient, hook redis.Hook) {
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		cluster.OnNewNode(func(node *redis.Client) { node.AddHook(hook) })
+		return
+	}
+	client.AddHook(hook)
 }

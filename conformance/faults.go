@@ -48,7 +48,7 @@ func (f *faults) late(ctx context.Context, gate <-chan struct{}, cmd redis.Cmder
 	var err error
 	select {
 	case err = <-answered:
-		cmd.(*redis.Cmd).SetVal(onItsWay.Val())
+		cmd.(interface{ SetVal(any) }).SetVal(onItsWay.Val())
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -81,9 +81,13 @@ func (f *faults) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	}
 }
 
-// isSetup tells what the client sends by itself on a new connection.
+// isSetup tells what the client sends by itself: on a new connection, and to get to know a Cluster.
 func isSetup(cmd redis.Cmder) bool {
-	return cmd.Name() == "hello" || cmd.Name() == "client"
+	switch cmd.Name() {
+	case "hello", "client", "cluster", "command":
+		return true
+	}
+	return false
 }
 
 func (f *faults) pass(n int, next func() error) error {

@@ -35,7 +35,7 @@ type Setup struct {
 	URL string
 	// Well is where a box goes that looks at what is left; "" = URL.
 	Well string
-	// Servers returns clients of all data servers that are alive, for a look at their keys.
+	// Servers returns clients of all primaries that are alive, for a look at their keys.
 	Servers func() []*redis.Client
 	// NoFailure says that the fault is one that no caller may notice.
 	NoFailure bool
@@ -286,3 +286,10 @@ func WithOption(url, option string) string {
 	}
 	return url + "?" + option
 }
+
+// Quiet keeps the client's own log out of the output: it has a line for every connection that a fault breaks.
+func Quiet() { redis.SetLogger(silence{}) }
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}

@@ -126,6 +126,18 @@ func (c *Cluster) URL() string {
 // Nodes returns all nodes that are neither killed nor paused.
 func (c *Cluster) Nodes() []*Node { return slices.Clone(c.live()) }
 
+// Primaries returns those of Nodes that serve slots.
+func (c *Cluster) Primaries() (nodes []*Node) {
+	c.t.Helper()
+	view := c.AwaitWhole()
+	for _, n := range c.live() {
+		if len(view[n.id].slots) > 0 {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
 func (c *Cluster) live() (nodes []*Node) {
 	for _, n := range c.nodes {
 		if !n.down {

@@ -12,7 +12,10 @@ import (
 	"github.com/signalbox-io/signalbox/internal/faults"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	faults.Quiet()
+	goleak.VerifyTestMain(m)
+}
 
 // site is one server with a proxy in front of it, and a load that goes through the proxy.
 type site struct {

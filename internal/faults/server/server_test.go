@@ -19,6 +19,7 @@ func TestMain(m *testing.M) {
 		hold(url)
 		return
 	}
+	faults.Quiet()
 	goleak.VerifyTestMain(m)
 }
 
