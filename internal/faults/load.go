@@ -286,10 +286,3 @@ func WithOption(url, option string) string {
 	}
 	return url + "?" + option
 }
-
-// Quiet keeps the client's own log out of the output: it has a line for every connection that a fault breaks.
-func Quiet() { redis.SetLogger(silence{}) }
-
-type silence struct{}
-
-func (silence) Printf(context.Context, string, ...any) {}

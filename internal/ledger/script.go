@@ -5,6 +5,7 @@ import (
 	"crypto/sha1" //nolint:gosec // Redis names scripts by their SHA-1.
 	_ "embed"
 	"encoding/hex"
+	"errors"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -67,13 +68,40 @@ type reply struct {
 	err   error
 }
 
+// once is a command that its client must not send again by itself, as those of Clusters like to do and as others may be
+// told to. A call that was run and whose reply got lost would be run twice, and the second answer be taken for the first:
+// a release that found nothing, an acquire that nobody knows to be still under way.
+type once struct{ *redis.Cmd }
+
+// NoRetry is part of redis.Cmder.
+func (once) NoRetry() bool { return true }
+
+// command calls the script by what `verb` knows it by.
+func (c call) command(ctx context.Context, verb, script string) once {
+	words := make([]any, 0, 3+len(c.resource.keys)+len(c.args))
+	words = append(words, verb, script, len(c.resource.keys))
+	for _, key := range c.resource.keys {
+		words = append(words, key)
+	}
+	cmd := redis.NewCmd(ctx, append(words, c.args...)...)
+	cmd.SetFirstKeyPos(3)
+	return once{cmd}
+}
+
+func (c call) byDigest(ctx context.Context) once { return c.command(ctx, "evalsha", c.script.digest) }
+func (c call) byText(ctx context.Context) once   { return c.command(ctx, "eval", c.script.text) }
+
 // run makes one call: by digest, and with the whole text if the server does not know it (yet, or not any more).
 func (l *Ledger) run(ctx context.Context, c call) (any, error) {
-	value, err := l.client.EvalSha(ctx, c.script.digest, c.resource.keys, c.args...).Result()
-	if isUnknownScript(err) {
-		return l.client.Eval(ctx, c.script.text, c.resource.keys, c.args...).Result()
+	cmd := c.byDigest(ctx)
+	// The error is the command's own, too.
+	_ = l.client.Process(ctx, cmd)
+	if isUnknownScript(cmd.Err()) {
+		cmd = c.byText(ctx)
+		_ = l.client.Process(ctx, cmd)
 	}
-	return value, err
+	l.lookAround(ctx, cmd.Err())
+	return cmd.Result()
 }
 
 // runAll makes the calls in one pipeline, and those that met NOSCRIPT in a second one with the whole text.
@@ -83,9 +111,7 @@ func (l *Ledger) runAll(ctx context.Context, calls []call) []reply {
 	for i := range all {
 		all[i] = i
 	}
-	l.pipeline(ctx, calls, replies, all, func(p redis.Pipeliner, c call) *redis.Cmd {
-		return p.EvalSha(ctx, c.script.digest, c.resource.keys, c.args...)
-	})
+	l.pipeline(ctx, calls, replies, all, call.byDigest)
 	var unknown []int
 	for i := range replies {
 		if isUnknownScript(replies[i].err) {
@@ -93,29 +119,42 @@ func (l *Ledger) runAll(ctx context.Context, calls []call) []reply {
 		}
 	}
 	if len(unknown) > 0 {
-		l.pipeline(ctx, calls, replies, unknown, func(p redis.Pipeliner, c call) *redis.Cmd {
-			return p.Eval(ctx, c.script.text, c.resource.keys, c.args...)
-		})
+		l.pipeline(ctx, calls, replies, unknown, call.byText)
 	}
 	return replies
 }
 
-// pipeline sends the calls with the given indexes by `send` and puts their replies in place.
+// pipeline sends the calls with the given indexes by `how` and puts their replies in place.
 func (l *Ledger) pipeline(
-	ctx context.Context, calls []call, replies []reply, indexes []int, send func(redis.Pipeliner, call) *redis.Cmd,
+	ctx context.Context, calls []call, replies []reply, indexes []int, how func(call, context.Context) once,
 ) {
 	p := l.client.Pipeline()
-	sent := make([]*redis.Cmd, len(indexes))
+	sent := make([]once, len(indexes))
 	for i, index := range indexes {
-		sent[i] = send(p, calls[index])
+		sent[i] = how(calls[index], ctx)
+		// A pipeline only takes note of it.
+		_ = p.Process(ctx, sent[i])
 	}
 	// Exec returns the first error of any command; each command keeps its own.
 	_, err := p.Exec(ctx)
+	l.lookAround(ctx, err)
 	for i, index := range indexes {
 		replies[index].value, replies[index].err = sent[i].Result()
 		if replies[index].err == nil && sent[i].Val() == nil {
 			replies[index].err = err
 		}
+	}
+}
+
+// lookAround has the client of a Cluster ask who serves which slots now, after a server did not answer: it may have been
+// replaced, and the client would notice that by itself after ten seconds only.
+func (l *Ledger) lookAround(ctx context.Context, err error) {
+	var answer redis.Error
+	if err == nil || errors.As(err, &answer) || errors.Is(err, context.Canceled) {
+		return
+	}
+	if cluster, ok := l.client.(*redis.ClusterClient); ok {
+		cluster.ReloadState(ctx)
 	}
 }
 

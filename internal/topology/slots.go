@@ -6,9 +6,11 @@ import "strconv"
 // serves only what has all its keys there by then: a script with keys in both places, or with keys that do not exist
 // yet, is told TRYAGAIN until the move is over.
 
-// MigrateSlot moves the slot of a resource to another primary and returns that. halfway is called when the first key
-// has moved, or when there is none.
-func (c *Cluster) MigrateSlot(name string, halfway func()) *Node {
+// Halfway is called while a slot moves: when one key has moved, and, with all set, when none is left.
+type Halfway func(all bool)
+
+// MigrateSlot moves the slot of a resource to another primary and returns that. halfway may be nil.
+func (c *Cluster) MigrateSlot(name string, halfway Halfway) *Node {
 	c.t.Helper()
 	from := c.PrimaryOf(name)
 	view := c.AwaitWhole()
@@ -23,7 +25,7 @@ func (c *Cluster) MigrateSlot(name string, halfway func()) *Node {
 }
 
 // MoveSlot moves the slot of a resource to a given primary, as MigrateSlot does.
-func (c *Cluster) MoveSlot(name string, to *Node, halfway func()) {
+func (c *Cluster) MoveSlot(name string, to *Node, halfway Halfway) {
 	c.t.Helper()
 	ctx, slot, from := c.t.Context(), c.SlotOf(name), c.PrimaryOf(name)
 	setSlot := func(at *Node, args ...any) {
@@ -42,12 +44,15 @@ func (c *Cluster) MoveSlot(name string, to *Node, halfway func()) {
 		if len(keys) > 0 {
 			c.migrate(from, to, keys)
 		}
-		if first && halfway != nil {
-			halfway()
-		}
 		if len(keys) == 0 {
 			break
 		}
+		if first && halfway != nil {
+			halfway(false)
+		}
+	}
+	if halfway != nil {
+		halfway(true)
 	}
 	setSlot(to, "NODE", to.id)
 	setSlot(from, "NODE", to.id)

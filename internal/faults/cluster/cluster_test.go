@@ -4,16 +4,12 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/signalbox-io/signalbox/internal/faults"
 	"github.com/signalbox-io/signalbox/internal/topology"
 )
 
-func TestMain(m *testing.M) {
-	faults.Quiet()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { faults.Main(m) }
 
 // site is a Cluster and a load on it.
 type site struct {

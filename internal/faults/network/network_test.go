@@ -5,17 +5,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	"go.uber.org/goleak"
 
 	"github.com/signalbox-io/signalbox/internal/difftest"
 	"github.com/signalbox-io/signalbox/internal/faultproxy"
 	"github.com/signalbox-io/signalbox/internal/faults"
 )
 
-func TestMain(m *testing.M) {
-	faults.Quiet()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { faults.Main(m) }
 
 // site is one server with a proxy in front of it, and a load that goes through the proxy.
 type site struct {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	"go.uber.org/goleak"
 
 	"github.com/signalbox-io/signalbox/internal/difftest"
 	"github.com/signalbox-io/signalbox/internal/faults"
@@ -19,8 +18,7 @@ func TestMain(m *testing.M) {
 		hold(url)
 		return
 	}
-	faults.Quiet()
-	goleak.VerifyTestMain(m)
+	faults.Main(m)
 }
 
 // site is one server and a load on it.
