@@ -39,6 +39,7 @@ var Registry = []Fault{
 	{"cluster", "ClusterPrimaryCrashed", "kill -9 of a primary while it writes; a replica takes over", lossHolds},
 	{"cluster", "ClusterFailover", "CLUSTER FAILOVER, back and forth", allHolds},
 	{"cluster", "ClusterSlotMoved", "slots move between primaries: MOVED, ASK, TRYAGAIN", allHolds},
+	{"cluster", "ClusterScriptStopped", "a slot begins to move, and its old owner stops a script in the middle", "the release is no error, the waiter gets its turn, what is torn is repaired (L8)"},
 	{"cluster", "ClusterGrows", "a primary joins and is given slots", allHolds},
 	{"cluster", "ClusterClientsKilled", "CLIENT KILL of every connection of every node in a loop", allHolds},
 

@@ -6,8 +6,18 @@ import "strconv"
 // serves only what has all its keys there by then: a script with keys in both places, or with keys that do not exist
 // yet, is told TRYAGAIN until the move is over.
 
-// Halfway is called while a slot moves: when one key has moved, and, with all set, when none is left.
-type Halfway func(all bool)
+// Stage is how far a slot is on its way.
+type Stage int
+
+// The stages of a move.
+const (
+	Begun    Stage = iota // both owners know of it, no key has moved
+	OneMoved              // one key has, if there was any
+	AllMoved              // all have, and the others have not been told
+)
+
+// Halfway is called at each stage of a move.
+type Halfway func(Stage)
 
 // MigrateSlot moves the slot of a resource to another primary and returns that. halfway may be nil.
 func (c *Cluster) MigrateSlot(name string, halfway Halfway) *Node {
@@ -34,38 +44,33 @@ func (c *Cluster) MoveSlot(name string, to *Node, halfway Halfway) {
 	}
 	setSlot(to, "IMPORTING", from.id)
 	setSlot(from, "MIGRATING", to.id)
-	for first := true; ; first = false {
-		batch := 100
-		if first {
-			batch = 1
-		}
-		keys, err := from.Client.ClusterGetKeysInSlot(ctx, slot, batch).Result()
-		must(c.t, err)
-		if len(keys) > 0 {
-			c.migrate(from, to, keys)
-		}
-		if len(keys) == 0 {
-			break
-		}
-		if first && halfway != nil {
-			halfway(false)
-		}
+	if halfway == nil {
+		halfway = func(Stage) {}
 	}
-	if halfway != nil {
-		halfway(true)
+	halfway(Begun)
+	c.moveKeys(slot, from, to, 1)
+	halfway(OneMoved)
+	for c.moveKeys(slot, from, to, 100) {
 	}
+	halfway(AllMoved)
 	setSlot(to, "NODE", to.id)
 	setSlot(from, "NODE", to.id)
 	c.AwaitWhole()
 }
 
-// migrate moves keys, some of which may be gone by now.
-func (c *Cluster) migrate(from, to *Node, keys []string) {
+// moveKeys moves up to `most` keys of a slot, some of which may be gone when it does, and reports whether it found any.
+func (c *Cluster) moveKeys(slot int, from, to *Node, most int) bool {
 	c.t.Helper()
+	keys, err := from.Client.ClusterGetKeysInSlot(c.t.Context(), slot, most).Result()
+	must(c.t, err)
+	if len(keys) == 0 {
+		return false
+	}
 	host, port := to.HostPort()
 	command := []any{"MIGRATE", host, port, "", 0, strconv.FormatInt(patience.Milliseconds(), 10), "KEYS"}
 	for _, key := range keys {
 		command = append(command, key)
 	}
 	must(c.t, from.Client.Do(c.t.Context(), command...).Err())
+	return true
 }
