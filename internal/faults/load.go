@@ -156,10 +156,13 @@ func Await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// Finish gives every worker one more turn, ends all, and checks that nothing is left. The fault must be over.
+// Finish gives every worker one more turn, ends all, and checks that nothing is left. The fault must be over; the load
+// goes on until what it may have left on the servers has expired.
 func (l *Load) Finish() {
 	l.t.Helper()
+	over := time.Now().Add(TTL + Claim)
 	l.Turns(1)
+	l.await("the end of all leases of before", func() bool { return time.Now().After(over) })
 	l.end()
 	l.checker.report(l.t)
 	l.t.Logf("%d grants, %d leases renewed, %d calls failed", l.checker.count(), l.checker.renewals(), l.failed.Load())

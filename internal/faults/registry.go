@@ -50,6 +50,7 @@ var Registry = []Fault{
 	{"lossy", "LastWritesLost", "a replica that lacks the last grant is made the primary", "two hold at once: this is possible; the later token is larger (L2), the first holder is told"},
 	{"lossy", "ClockBehind", "the same, and the replica's clock is behind by less than the failover takes", "the later token is larger (L2)"},
 	{"lossy", "ClockFarBehind", "a replica that lacks nothing is made the primary, its clock an hour behind", "the later token is larger (L2)"},
+	{"lossy", "ClockAhead", "a replica that lacks nothing is made the primary, its clock an hour ahead", "two hold at once: leases end early; the later token is larger (L2), the first holder is told"},
 }
 
 // Begin looks the fault of a test up in the registry, and lets the test run beside others. A test that is not listed
