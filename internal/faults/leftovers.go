@@ -33,7 +33,7 @@ func (l *Load) nothingLeft() {
 	}()
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
-	end := time.Now().Add(Claim)
+	end := time.Now().Add(Claim / 2)
 	for _, name := range Names(l.t) {
 		for ; ; <-again.C {
 			state, err := box.Inspect(l.t.Context(), name)

@@ -169,15 +169,19 @@ func (l *Load) Finish() {
 	l.nothingLeft()
 }
 
-// end stops the workers and closes the boxes. Ending again does nothing.
+// end closes the boxes under the workers, which hold and wait, and with that ends them. Ending again does nothing.
 func (l *Load) end() {
+	var closing sync.WaitGroup
+	for _, box := range l.boxes {
+		closing.Go(func() {
+			if err := box.Close(); err != nil {
+				l.t.Errorf("close a box: %v", err)
+			}
+		})
+	}
+	closing.Wait()
 	l.stop()
 	l.workers.Wait()
-	for _, box := range l.boxes {
-		if err := box.Close(); err != nil {
-			l.t.Errorf("close a box: %v", err)
-		}
-	}
 	l.boxes = nil
 }
 
@@ -187,6 +191,9 @@ func (l *Load) work(box *signalbox.Box, names []string, turns *atomic.Int64) {
 		limit := limits[i%len(limits)]
 		a := &acquisition{resource: names[i], limit: limit, weight: 1 + rand.IntN(min(limit, 2)), called: time.Now()}
 		lease, err := l.acquire(box, a)
+		if errors.Is(err, signalbox.ErrClosed) {
+			return
+		}
 		if err != nil {
 			l.refused(a, err)
 			continue
@@ -230,7 +237,9 @@ func (l *Load) hold(a *acquisition) {
 	case <-timer.C:
 	case <-l.ctx.Done():
 	case <-a.lease.Done():
-		l.checker.lost(a)
+		if !errors.Is(a.lease.Err(), signalbox.ErrClosed) {
+			l.checker.lost(a)
+		}
 	}
 	if a.lease.Deadline().After(first) {
 		l.checker.renewed()
@@ -238,7 +247,9 @@ func (l *Load) hold(a *acquisition) {
 }
 
 func (l *Load) release(a *acquisition) {
-	alive, deadline := a.lease.Err() == nil, a.lease.Deadline()
+	deadline := a.lease.Deadline()
+	// Close ends a lease and releases it, or has been overtaken by this release.
+	alive := a.lease.Err() == nil || errors.Is(a.lease.Err(), signalbox.ErrClosed)
 	l.checker.releases(a)
 	err := a.lease.Release(context.Background())
 	if err != nil {
