@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/signalbox-io/signalbox"
 )
 
@@ -374,9 +376,25 @@ func waitingIsSilent(b *bench) {
 func lostMessage(b *bench) {
 	holder := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
 	done := b.start(b.ctx, b.box(signalbox.Claim(shortClaim)))
-	b.must(b.client.Do(b.ctx, "CLIENT", "KILL", "TYPE", "pubsub").Err())
+	b.cutInboxes()
 	b.must(holder.Release(b.ctx))
 	b.must(<-done)
+}
+
+// cutInboxes cuts every connection for messages, on every node of a Cluster.
+func (b *bench) cutInboxes() {
+	b.Helper()
+	cut := func(ctx context.Context, node *redis.Client) error {
+		return node.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub").Err()
+	}
+	switch client := b.client.(type) {
+	case *redis.ClusterClient:
+		b.must(client.ForEachShard(b.ctx, cut))
+	case *redis.Client:
+		b.must(cut(b.ctx, client))
+	default:
+		b.Fatalf("a client of a kind that the suite does not know: %T", client)
+	}
 }
 
 func serverGone(b *bench) {

@@ -47,15 +47,26 @@ func Redis(t testing.TB, extraArgs ...string) *Server {
 		t.Fatal("redis-server is not on PATH: install redis-server 7.0 (Debian: apt-get install redis-server)")
 	}
 	dir := t.TempDir()
+	return Start(t, func(port string) []string {
+		return append([]string{
+			path, "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--daemonize", "no",
+			"--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
+		}, extraArgs...)
+	})
+}
+
+// Start runs the server that a command line starts, for one that Redis has no
+// place for. The line is asked for with a port that is free; somebody else may
+// take that meanwhile, and it is asked for again with another. Like Redis it
+// returns when the server answers, and ends it with the test.
+func Start(t testing.TB, command func(port string) []string) *Server {
+	t.Helper()
 	for attempt := 1; ; attempt++ {
 		port, err := freePort()
 		if err != nil {
 			t.Fatalf("find a free port for redis-server: %v", err)
 		}
-		s := &Server{Addr: "127.0.0.1:" + port, t: t, args: append([]string{
-			path, "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--daemonize", "no",
-			"--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
-		}, extraArgs...)}
+		s := &Server{Addr: "127.0.0.1:" + port, t: t, args: command(port)}
 		err = s.start()
 		if err == nil {
 			t.Cleanup(s.Kill)
@@ -191,6 +202,9 @@ func (s *Server) Resume() {
 	_, resume := pauseSignals()
 	s.signal(resume)
 }
+
+// Output returns the last of what the server wrote, for failure messages.
+func (s *Server) Output() string { return s.output.String() }
 
 func (s *Server) signal(sig os.Signal) {
 	s.t.Helper()

@@ -20,6 +20,7 @@ var advice = []struct{ prefix, text string }{
 	{"OOM", "its memory is full: raise maxmemory, or remove data"},
 	{"MISCONF", "it cannot write to its disk: see its log"},
 	{"MOVED", "this is one node of a Cluster: connect with redis+cluster://"},
+	{nonLocal, "its keys are moving to another node of the Cluster: try again when they are there"},
 	{"CLUSTERDOWN", "slots of the Cluster are without a primary: see CLUSTER INFO"},
 	{"This instance has cluster support disabled", "this is no Cluster: connect with redis://"},
 	{"NOAUTH", "give the user and the password in the URL, as in redis://user:password@host:port"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/signalbox-io/signalbox/internal/transport"
 )
@@ -21,8 +22,15 @@ var (
 // passing are the beginnings of server errors that go away by themselves.
 var passing = []string{
 	"LOADING", "BUSY ", "READONLY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN", "NOSCRIPT", "NOREPLICAS",
-	"MOVED", "ASK", "MISCONF", "OOM", "max number of clients reached",
+	"MOVED", "ASK", "MISCONF", "OOM", "max number of clients reached", nonLocal,
 }
+
+// nonLocal is what a script is stopped with when its slot moves to another node and it comes to a key that does not
+// exist, which it may itself have emptied. It has written by then; the next transition repairs that.
+const nonLocal = "Script attempted to access a non local key"
+
+// inScript is part of every error that stopped a script on its way.
+const inScript = "on @user_script:"
 
 // failure puts an error of a transition into words: which one, on what, and what to do about it.
 func failure(verb, name string, err error) error {
@@ -71,11 +79,14 @@ func Retryable(err error) bool {
 }
 
 // Undone says whether a call that failed with err surely did nothing: the server answered that it would not run it, or
-// was never reached. Of any other failure nobody can know.
+// was never reached. Of any other failure nobody can know; a script that was stopped on its way has done something.
 func Undone(err error) bool {
 	var answer *transport.ServerError
-	if errors.As(err, &answer) || errors.Is(err, transport.ErrUnsent) {
+	if errors.Is(err, transport.ErrUnsent) {
 		return true
+	}
+	if errors.As(err, &answer) {
+		return !strings.Contains(answer.Text, inScript)
 	}
 	var operation *net.OpError
 	return errors.As(err, &operation) && operation.Op == "dial"

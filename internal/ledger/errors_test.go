@@ -32,6 +32,8 @@ func TestFailuresAreClassified(t *testing.T) {
 		{serverError("OOM command not allowed when used memory > 'maxmemory'."), ErrUnavailable, true, true},
 		{serverError("ERR max number of clients reached"), ErrUnavailable, true, true},
 		{serverError("NOPERM this user has no permissions"), ErrServer, false, true},
+		{serverError("ERR Script attempted to access a non local key in a cluster node script: c1bd, on @user_script:110."), ErrUnavailable, true, false},
+		{serverError("NOPERM User x has no permissions script: c1bd, on @user_script:110."), ErrServer, false, false},
 		{serverError("WRONGTYPE Operation against a key"), ErrWrongType, false, true},
 		{refused, ErrUnavailable, true, true},
 		{io.ErrUnexpectedEOF, ErrUnavailable, true, false},

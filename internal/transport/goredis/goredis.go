@@ -4,6 +4,7 @@ package goredis
 
 import (
 	"context"
+	"errors"
 
 	"github.com/redis/go-redis/v9"
 
@@ -32,8 +33,28 @@ func New(client redis.UniversalClient) *Transport {
 
 // Do is part of transport.Transport.
 func (t *Transport) Do(ctx context.Context, command transport.Command) (any, error) {
-	return do(ctx, t.client, command)
+	value, err := do(ctx, t.client, command)
+	t.lookAround(ctx, err)
+	return value, err
 }
+
+// lookAround has the client of a Cluster ask who serves which slots now, after a server did not answer: it may have been
+// replaced, and the client would notice that by itself after ten seconds only.
+func (t *Transport) lookAround(ctx context.Context, err error) {
+	var answer *transport.ServerError
+	if t.cluster == nil || err == nil || errors.As(err, &answer) || errors.Is(err, context.Canceled) {
+		return
+	}
+	t.cluster.ReloadState(ctx)
+}
+
+// once is a command that its client must not send again by itself, as those of Clusters like to do and as others may be
+// told to. A call that was run and whose reply got lost would be run twice, and the second answer be taken for the first:
+// a release that found nothing, an acquire that nobody knows to be still under way.
+type once struct{ *redis.Cmd }
+
+// NoRetry is part of redis.Cmder.
+func (once) NoRetry() bool { return true }
 
 // processor is a client of any kind.
 type processor interface {
@@ -44,24 +65,31 @@ func do(ctx context.Context, client processor, command transport.Command) (any, 
 	cmd := newCmd(ctx, command)
 	// The error is the command's own, too.
 	_ = client.Process(ctx, cmd)
-	return result(cmd)
+	return result(cmd.Cmd)
 }
 
-func newCmd(ctx context.Context, command transport.Command) *redis.Cmd {
+func newCmd(ctx context.Context, command transport.Command) once {
 	cmd := redis.NewCmd(ctx, command.Words...)
 	if command.Key > 0 {
 		cmd.SetFirstKeyPos(int8(command.Key)) //nolint:gosec // no command has its first key so far behind
 	}
-	return cmd
+	return once{cmd}
 }
 
 // Pipeline is part of transport.Transport.
 func (t *Transport) Pipeline(ctx context.Context, commands []transport.Command) []transport.Reply {
-	return exec(ctx, t.client.Pipeline(), commands)
+	replies := exec(ctx, t.client.Pipeline(), commands)
+	for _, reply := range replies {
+		if reply.Err != nil {
+			t.lookAround(ctx, reply.Err)
+			break
+		}
+	}
+	return replies
 }
 
 func exec(ctx context.Context, pipeline redis.Pipeliner, commands []transport.Command) []transport.Reply {
-	sent := make([]*redis.Cmd, len(commands))
+	sent := make([]once, len(commands))
 	for i, command := range commands {
 		sent[i] = newCmd(ctx, command)
 		// A pipeline only takes note of it.
@@ -72,7 +100,7 @@ func exec(ctx context.Context, pipeline redis.Pipeliner, commands []transport.Co
 	replies := make([]transport.Reply, len(sent))
 	for i, cmd := range sent {
 		reply := &replies[i]
-		reply.Value, reply.Err = result(cmd)
+		reply.Value, reply.Err = result(cmd.Cmd)
 		if cmd.Err() == nil && cmd.Val() == nil {
 			reply.Err = neutral(err) // it was not reached
 		}

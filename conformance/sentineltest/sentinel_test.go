@@ -1,0 +1,32 @@
+package sentineltest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-io/signalbox/conformance"
+	"github.com/signalbox-io/signalbox/internal/topology"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSentinel(t *testing.T) {
+	group := topology.StartSentinel(t, topology.SentinelOptions{DownAfter: 15 * time.Second}) // nobody is to fail over
+	addrs, master := group.Addrs()
+	t.Run("suite", func(t *testing.T) {
+		conformance.Exercise(t, func(t *testing.T) redis.UniversalClient {
+			client := redis.NewFailoverClient(&redis.FailoverOptions{
+				SentinelAddrs: addrs, MasterName: master, MaxRetries: -1, ContextTimeoutEnabled: true,
+			})
+			t.Cleanup(func() {
+				if err := client.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			return client
+		})
+	})
+}

@@ -1,0 +1,64 @@
+package network_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/signalbox-io/signalbox"
+	"github.com/signalbox-io/signalbox/internal/faultproxy"
+	"github.com/signalbox-io/signalbox/internal/faults"
+)
+
+// What arrives late: after the client has given up on it, or after the leases it speaks of are over.
+
+// TestSlowerThanTheReadTimeout: some replies are in time, others are read by nobody.
+func TestSlowerThanTheReadTimeout(t *testing.T) {
+	s := start(t, false)
+	s.suffer(faultproxy.Fault{Replies: faultproxy.Direction{Delay: 100 * time.Millisecond, Jitter: 400 * time.Millisecond}})
+	s.suffer(faultproxy.Fault{Requests: faultproxy.Direction{Delay: 100 * time.Millisecond, Jitter: 400 * time.Millisecond}})
+	s.Finish()
+}
+
+// TestPartition: the requests of before arrive after the leases of before have expired.
+func TestPartition(t *testing.T) {
+	s := start(t, false)
+	box, err := signalbox.Open(t.Context(), s.url, signalbox.Claim(faults.Claim))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	for range 2 {
+		witness, err := box.Mutex(t.Name()+" witness").Acquire(t.Context(), signalbox.TTL(faults.TTL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.proxy.Set(faultproxy.Fault{
+			Requests: faultproxy.Direction{Hold: true}, Replies: faultproxy.Direction{Hold: true},
+		})
+		faults.Await(t, "the end of the lease on the server", func() bool {
+			return s.server.ZScore(t.Context(), "signalbox:{"+t.Name()+" witness}:leases", witness.ID()).Val() < now(t, s)
+		})
+		if witness.Err() == nil && time.Now().Before(witness.Deadline()) {
+			t.Error("H1: the server ended a lease whose holder counts on it")
+		}
+		s.Failures(10)
+		s.proxy.Restore()
+		if err := witness.Release(context.Background()); !errors.Is(err, signalbox.ErrLeaseLost) {
+			t.Errorf("the release of a lease that had expired: %v", err)
+		}
+		s.Turns(1)
+	}
+	s.Finish()
+}
+
+// now is the server's clock in ms.
+func now(t *testing.T, s *site) float64 {
+	t.Helper()
+	at, err := s.server.Time(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return float64(at.UnixMilli())
+}
