@@ -77,6 +77,11 @@ type Spec struct {
 	Sub []Spec
 	Run func(c *Ctx) error
 
+	// The rest of COMMAND INFO, filled in by NewTable: see facts.go.
+	KeySpecs   []KeySpec
+	Tips       []string
+	Categories Categories
+
 	subs   map[string]*Spec
 	parent *Spec
 	number int
@@ -158,6 +163,7 @@ func NewTable(families ...[]Spec) *Table {
 		for _, spec := range family {
 			s := spec
 			t.number(&s)
+			s.complete()
 			s.index(t)
 			t.specs = append(t.specs, &s)
 			t.names[s.Name] = &s
@@ -183,6 +189,7 @@ func (s *Spec) index(t *Table) {
 		sub.Group = s.Group
 		s.subs[sub.Name] = sub
 		t.number(sub)
+		sub.complete()
 	}
 }
 
