@@ -196,6 +196,32 @@ func (s *Spec) index(t *Table) {
 // Count is how many records there are, subcommands included; see Spec.Number.
 func (t *Table) Count() int { return t.count }
 
+// Each visits every record, subcommands included.
+func (t *Table) Each(visit func(*Spec)) {
+	for _, s := range t.specs {
+		visit(s)
+		for i := range s.Sub {
+			visit(&s.Sub[i])
+		}
+	}
+}
+
+// ByName lists the commands by name.
+func (t *Table) ByName() []*Spec {
+	return slices.SortedFunc(slices.Values(t.specs), func(a, b *Spec) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// LookupFull finds a command or a subcommand by its full name, such as
+// client|id, in any case.
+func (t *Table) LookupFull(name string) (*Spec, bool) {
+	container, sub, isSub := strings.Cut(name, "|")
+	spec, ok := t.Lookup([]byte(container))
+	if ok && isSub {
+		return spec.Subcommand([]byte(sub))
+	}
+	return spec, ok
+}
+
 // All lists the commands in the order of their families.
 func (t *Table) All() []*Spec { return t.specs }
 

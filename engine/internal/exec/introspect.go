@@ -1,8 +1,6 @@
 package exec
 
 import (
-	"strings"
-
 	"github.com/signalbox-io/signalbox/engine/internal/command"
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 )
@@ -106,12 +104,7 @@ func (m *Machine) named(names [][]byte) []*command.Spec {
 	}
 	specs := make([]*command.Spec, len(names))
 	for i, name := range names {
-		container, sub, isSub := strings.Cut(string(name), "|")
-		spec, ok := m.table.Lookup([]byte(container))
-		if ok && isSub {
-			spec, ok = spec.Subcommand([]byte(sub))
-		}
-		if ok {
+		if spec, ok := m.table.LookupFull(string(name)); ok {
 			specs[i] = spec
 		}
 	}

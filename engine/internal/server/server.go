@@ -63,9 +63,6 @@ type sink interface {
 
 // New starts a server that listens nowhere yet.
 func New(options Options) *Server {
-	if options.MaxClients == 0 {
-		options.MaxClients = 10_000
-	}
 	s := &Server{
 		options:   options,
 		conns:     map[*conn]struct{}{},
@@ -174,9 +171,9 @@ func (s *Server) admit(nc net.Conn) (*conn, error) {
 	switch {
 	case s.closed:
 		return nil, ErrClosed
-	case len(s.conns) >= s.options.MaxClients:
+	case int64(len(s.conns)) >= s.machine.Settings().Int("maxclients"):
 		return nil, refusal("ERR max number of clients reached")
-	case !s.machine.NeedsPassword() && isForeign(nc):
+	case s.machine.Protected() && isForeign(nc):
 		return nil, protectedMode
 	}
 	c := newConn(s, nc)
