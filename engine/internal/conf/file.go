@@ -132,6 +132,7 @@ func (s *Settings) Directive(words []string) error {
 
 func (s *Settings) fromFile(i int, args []string) error {
 	v := s.values[i]
+	s.given[i] = true
 	text := strings.Join(args, " ")
 	switch {
 	case v.param.Kind != Words && len(args) != 1, len(args) == 0:
@@ -165,6 +166,12 @@ func (s *Settings) fromFile(i int, args []string) error {
 		s.ignored = append(s.ignored, v.param.Name)
 	}
 	return nil
+}
+
+// Given reports whether a parameter was given by a file or the command line.
+func (s *Settings) Given(name string) bool {
+	i, ok := s.byName[name]
+	return ok && s.given[i]
 }
 
 // Ignored names the parameters that were given and mean nothing here.

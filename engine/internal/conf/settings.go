@@ -16,6 +16,7 @@ type Settings struct {
 	users   [][]string
 	ignored []string
 	saved   bool // a save directive has been read: the next one adds to it
+	given   map[int]bool
 }
 
 type value struct {
@@ -28,7 +29,7 @@ type value struct {
 func New() *Settings {
 	s := &Settings{
 		values: make([]value, len(parameters)), byName: make(map[string]int, 2*len(parameters)),
-		onChange: map[int][]func() error{},
+		onChange: map[int][]func() error{}, given: map[int]bool{},
 	}
 	for i := range parameters {
 		p := &parameters[i]

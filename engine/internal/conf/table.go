@@ -34,7 +34,7 @@ var parameters = []Param{
 	{Name: "tls-session-caching", Kind: Bool, Default: "yes", Role: Absent},
 	{Name: "tls-cert-file", Kind: Text},
 	{Name: "tls-key-file", Kind: Text},
-	{Name: "tls-key-file-pass", Kind: Text, Flags: Secret},
+	{Name: "tls-key-file-pass", Kind: Text, Flags: Secret | Binding, Role: Absent},
 	{Name: "tls-client-cert-file", Kind: Text, Role: Absent},
 	{Name: "tls-client-key-file", Kind: Text, Role: Absent},
 	{Name: "tls-client-key-file-pass", Kind: Text, Flags: Secret, Role: Absent},
@@ -42,8 +42,8 @@ var parameters = []Param{
 	{Name: "tls-ca-cert-file", Kind: Text},
 	{Name: "tls-ca-cert-dir", Kind: Text},
 	{Name: "tls-protocols", Kind: Text},
-	{Name: "tls-ciphers", Kind: Text, Role: Absent},
-	{Name: "tls-ciphersuites", Kind: Text, Role: Absent},
+	{Name: "tls-ciphers", Kind: Text, Flags: Binding, Role: Absent},
+	{Name: "tls-ciphersuites", Kind: Text, Flags: Binding, Role: Absent},
 
 	// Access.
 	{Name: "aclfile", Kind: Text, Flags: Immutable},

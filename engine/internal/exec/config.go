@@ -34,7 +34,7 @@ func (m *Machine) follow() {
 		return
 	}
 	for _, name := range []string{
-		"tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients", "tls-protocols",
+		"tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients", "tls-protocols",
 	} {
 		m.settings.OnChange(name, m.options.ApplyTLS)
 	}
