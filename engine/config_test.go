@@ -266,6 +266,16 @@ func rewritten(t *testing.T, path string) []string {
 	return append(strings.Split(before, "\n"), added...)
 }
 
+func TestImpossibleOptionsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, options := range []engine.Options{{MaxClients: -1}, {Port: -1}, {Port: 65536}} {
+		if e, err := engine.Open(options); err == nil {
+			t.Errorf("%+v: opened", options)
+			e.Close()
+		}
+	}
+}
+
 func TestConfigRewriteWithoutAFile(t *testing.T) {
 	t.Parallel()
 	if got := do(t, connect(t, dial(t)), "CONFIG", "REWRITE").Text; got != "ERR The server is running without a config file" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 
 	"github.com/signalbox-io/signalbox/engine/internal/exec"
@@ -44,8 +45,11 @@ type Engine struct{ server *server.Server }
 
 // Open starts an empty engine that listens nowhere yet.
 func Open(options Options) (*Engine, error) {
-	if options.MaxClients < 0 {
+	switch {
+	case options.MaxClients < 0 || int64(options.MaxClients) > math.MaxUint32:
 		return nil, fmt.Errorf("engine: MaxClients is %d: give 0 for the default, or a positive number", options.MaxClients)
+	case options.Port < 0 || options.Port > math.MaxUint16:
+		return nil, fmt.Errorf("engine: Port is %d: give the port on which you listen, or 0", options.Port)
 	}
 	o := server.Options{
 		Password:   options.Password,

@@ -1,6 +1,7 @@
 package acl
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -109,7 +110,7 @@ func (u *Users) Delete(name string) (*User, bool) {
 // the word user itself. Each user but default can be defined once.
 func (u *Users) Declare(words []string, declared map[string]bool) error {
 	fail := func(where string, why error) error {
-		return fmt.Errorf("Error in user declaration '%s': %w", where, why) //nolint:staticcheck // Redis's words
+		return fmt.Errorf("Error in user declaration '%s': %w", where, why)
 	}
 	if len(words) == 0 || HasSpaces(words[0]) {
 		return fail("user", errRule)
@@ -199,7 +200,7 @@ func (u *Users) loadLine(place string, number int, words []string, errs *strings
 	for _, rule := range merged {
 		rule = strings.Trim(rule, "\t\r\n")
 		switch err := user.apply(rule); {
-		case err == errUnknownName:
+		case errors.Is(err, errUnknownName):
 			fmt.Fprintf(errs, "%s: Error in applying operation '%s': %s. ", place, rule, err)
 		case err != nil && !told: // the first one may be the reason of the others
 			fmt.Fprintf(errs, "%s: %s. ", place, err)

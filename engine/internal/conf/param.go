@@ -112,7 +112,7 @@ func (p *Param) readNumber(value string) (text string, n int64, err error) {
 		if err != nil {
 			return "", 0, Error("argument couldn't be parsed as an octal number")
 		}
-		ok, text = true, strconv.FormatInt(n, 8)
+		text = strconv.FormatInt(n, 8)
 	case Percent:
 		if digits, isPercent := strings.CutSuffix(value, "%"); isPercent {
 			if n, ok = parseInt(digits); ok && n >= 0 {

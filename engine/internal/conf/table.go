@@ -149,7 +149,7 @@ var parameters = []Param{
 	{Name: "replica-announce-port", Alias: "slave-announce-port", Kind: Int, Default: "0", Max: 65535, Role: Absent},
 	{Name: "repl-timeout", Kind: Int, Default: "60", Min: 1, Max: math.MaxInt32, Role: Idle},
 	{Name: "repl-ping-replica-period", Alias: "repl-ping-slave-period", Kind: Int, Default: "10", Min: 1, Max: math.MaxInt32, Role: Idle},
-	{Name: "min-replicas-to-write", Alias: "min-slaves-to-write", Kind: Int, Default: "0", Max: math.MaxInt32, Role: Idle},
+	{Name: "min-replicas-to-write", Alias: "min-slaves-to-write", Kind: Int, Default: "0", Max: math.MaxInt32, Flags: Binding, Role: Absent},
 	{Name: "min-replicas-max-lag", Alias: "min-slaves-max-lag", Kind: Int, Default: "10", Max: math.MaxInt32, Role: Idle},
 	{Name: "repl-diskless-sync-max-replicas", Kind: Int, Default: "0", Max: math.MaxInt32, Role: Absent},
 	{Name: "repl-backlog-size", Kind: Bytes, Default: "1048576", Min: 1, Max: math.MaxInt64, Role: Idle},
