@@ -13,11 +13,11 @@ import (
 // later names what the engine has from versions of Redis after 7.0.
 var later = []string{"client|setinfo", "client|no-touch"}
 
-// described is what COMMAND INFO and COMMAND DOCS say of a command. ACL
-// categories, tips and key specifications are not compared: there are no ACLs.
+// described is what COMMAND INFO and COMMAND DOCS say of a command.
 type described struct {
 	Arity, First, Last, Step, Since, Group string
-	Flags                                  []string
+	Flags, Categories                      []string
+	Tips, KeySpecs                         string
 }
 
 // TestCommandsAreDescribedAsRedisDoes compares the whole command table with a
@@ -66,6 +66,10 @@ func describe(t *testing.T, dial difftest.Dial) map[string]described {
 func addCommands(all map[string]described, commands []difftest.Value) {
 	for _, c := range commands {
 		d := described{Arity: c.Elems[1].Text, First: c.Elems[3].Text, Last: c.Elems[4].Text, Step: c.Elems[5].Text}
+		d.Tips, d.KeySpecs = c.Elems[7].String(), c.Elems[8].String()
+		for _, category := range c.Elems[6].Elems {
+			d.Categories = append(d.Categories, category.Text)
+		}
 		for _, flag := range c.Elems[2].Elems {
 			d.Flags = append(d.Flags, flag.Text)
 		}

@@ -10,6 +10,9 @@
 //	conn, err := e.Dial()             // a net.Conn without a network, for any Go client
 //	reply, err := e.Do(ctx, "INCR", "visits")
 //
+// A redis.conf, or parts of it, come in by ReadConfig: passwords and users with
+// their rights, limits, TLS.
+//
 // Commands answer as Redis 7.0 does, its error texts included. Data lives in
 // memory only: it is gone with Close.
 //
@@ -20,5 +23,6 @@
 // Inside: internal/server is the shell (goroutines, sockets, clock) around the
 // pure core internal/exec; internal/command is the table of commands on data;
 // internal/keyspace the data; internal/ds the containers; internal/lua the
-// scripts; internal/resp the protocol.
+// scripts; internal/resp the protocol; internal/acl the users and internal/conf
+// the parameters.
 package engine

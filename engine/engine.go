@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 
 	"github.com/signalbox-io/signalbox/engine/internal/exec"
@@ -22,14 +23,18 @@ const RedisVersion = exec.RedisVersion
 type Options struct {
 	// Password that clients must give with AUTH or HELLO. Without one, only
 	// connections from the loopback interface, Unix sockets and this process
-	// are accepted.
+	// are accepted, unless Config says protected-mode no.
 	Password string
-	// MaxClients bounds the open connections; 0 means 10,000.
+	// MaxClients bounds the open connections; 0 means what Config says, which is
+	// 10,000 by default.
 	MaxClients int
 	// Port and UnixPath are where the caller will listen. They are only told
 	// to clients (INFO, CONFIG GET).
 	Port     int
 	UnixPath string
+	// Config are the parameters of a redis.conf and the like; nil for Redis's
+	// defaults. Password, MaxClients, Port and UnixPath come before it.
+	Config *Config
 	// Log takes the messages of scripts (redis.log) with their level, from 0
 	// for debug to 3 for warning. It must return quickly. May be nil.
 	Log func(level int, message string)
@@ -40,21 +45,36 @@ type Engine struct{ server *server.Server }
 
 // Open starts an empty engine that listens nowhere yet.
 func Open(options Options) (*Engine, error) {
-	if options.MaxClients < 0 {
+	switch {
+	case options.MaxClients < 0 || int64(options.MaxClients) > math.MaxUint32:
 		return nil, fmt.Errorf("engine: MaxClients is %d: give 0 for the default, or a positive number", options.MaxClients)
+	case options.Port < 0 || options.Port > math.MaxUint16:
+		return nil, fmt.Errorf("engine: Port is %d: give the port on which you listen, or 0", options.Port)
 	}
-	return &Engine{server.New(server.Options{
+	o := server.Options{
 		Password:   options.Password,
 		MaxClients: options.MaxClients,
 		Port:       options.Port,
 		UnixPath:   options.UnixPath,
 		Log:        options.Log,
-	})}, nil
+	}
+	if options.Config != nil {
+		o.Settings, o.ConfigFile = options.Config.settings, options.Config.path
+	}
+	s := server.New(o)
+	if err := s.LoadUsers(); err != nil {
+		return nil, errors.Join(fmt.Errorf("engine: %w", err), s.Close())
+	}
+	return &Engine{s}, nil
 }
 
 // Serve accepts connections from l and serves them until the engine is closed,
 // when it returns nil, or until accepting fails. It closes l.
 func (e *Engine) Serve(l net.Listener) error { return e.server.Serve(l) }
+
+// ServeTLS is Serve for clients that speak TLS, with the certificate that the
+// configuration names (tls-cert-file, tls-key-file). CONFIG SET can change it.
+func (e *Engine) ServeTLS(l net.Listener) error { return e.server.ServeTLS(l) }
 
 // ServeConn serves one connection until either end closes it. It closes conn.
 func (e *Engine) ServeConn(conn net.Conn) error { return e.server.ServeConn(conn) }

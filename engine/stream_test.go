@@ -25,7 +25,7 @@ func TestStreamChunksEndWhereRedissDo(t *testing.T) {
 			trim = []string{"XTRIM", "s", "MAXLEN", "40"}
 		}
 		for _, words := range [][]string{request, {"XINFO", "STREAM", "s"}, trim} {
-			want, got := do(t, redis, words), do(t, ours, words)
+			want, got := do(t, redis, words...), do(t, ours, words...)
 			if want.String() != got.String() {
 				t.Fatalf("entry %d, %.200q: want\n%.600s\ngot\n%.600s", i, words, want, got)
 			}
@@ -83,13 +83,4 @@ func connectTo(t *testing.T, dial difftest.Dial) *difftest.Conn {
 	}
 	t.Cleanup(func() { conn.Close() })
 	return conn
-}
-
-func do(t *testing.T, conn *difftest.Conn, words []string) difftest.Value {
-	t.Helper()
-	v, err := conn.Do(words...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
 }

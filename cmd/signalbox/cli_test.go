@@ -29,7 +29,8 @@ import (
 //	until PATTERN COMMAND…        run a command until its output matches
 //	untilfile FILE                wait for a file
 //	signal SIG holder|queue NAME  signal the signalbox that holds NAME, or waits first for it
-//	serving FILE                  wait for the output of serve --json, and set $TCP, $SERVER (its process id)
+//	serving FILE                  wait for the output of serve --json, and set $TCP, $TLS, $SERVER (its process id)
+//	certificate NAME              make NAME.pem and NAME.key, for 127.0.0.1
 
 const patience = 20 * time.Second
 
@@ -51,6 +52,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"status": exitsWith, "until": until, "untilfile": untilFile, "signal": signalOwner, "serving": serving,
+			"certificate": certificate,
 		},
 	})
 }
@@ -180,6 +182,7 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	var found struct {
 		TCP string `json:"tcp"`
+		TLS string `json:"tls"`
 		PID int    `json:"pid"`
 	}
 	poll(ts, args[0], func() bool {
@@ -187,5 +190,6 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 		return err == nil && json.Unmarshal(text, &found) == nil
 	})
 	ts.Setenv("TCP", found.TCP)
+	ts.Setenv("TLS", found.TLS)
 	ts.Setenv("SERVER", strconv.Itoa(found.PID))
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,9 +21,12 @@ import (
 
 // serveFlags are the flags of `serve`.
 type serveFlags struct {
-	listen, unix, dir, passwordFile string
-	stop, private                   bool
-	idleExit                        time.Duration
+	listen, unix, dir, passwordFile   string
+	config                            string
+	set                               []string
+	tlsListen, tlsCert, tlsKey, tlsCA string
+	stop, private                     bool
+	idleExit                          time.Duration
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -32,14 +36,21 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Serve the engine: a server that speaks Redis's protocol, for signalbox, redis-cli,
 and any Redis client. Data is kept in memory only and is gone when it ends.
 
-It listens for this machine alone. To listen for others, give a password in a file
-that only you can read; there is no TLS.
+It listens for this machine alone. To listen for others, give --listen, and a password
+in a file that only you can read: without a password, only this machine is let in
+(protected mode). With --tls-listen clients speak TLS; with --tls-ca they have to show a
+certificate, too.
+
+A redis.conf can be taken as it is; what in it means nothing here is listed. Single
+parameters are set with --set, such as --set timeout=300.
 
 With --stop, end the private local engine that commands without --url meet in.
 
-JSON, when it is ready: {tcp, unix, pid}.`,
+JSON, when it is ready: {tcp, tls, unix, pid}.`,
 		Example: `  signalbox serve
   signalbox serve --listen :7379 --requirepass-file ~/.signalbox-password
+  signalbox serve --tls-listen :7380 --tls-cert cert.pem --tls-key key.pem --requirepass-file secret
+  signalbox serve --config /etc/redis/redis.conf --set port=7379
   signalbox serve --stop`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -56,6 +67,12 @@ JSON, when it is ready: {tcp, unix, pid}.`,
 	flags.StringVar(&f.unix, "unix", "", "Unix socket to listen on; without --listen instead of TCP")
 	flags.StringVar(&f.dir, "dir", "", "folder to keep data in: not possible yet")
 	flags.StringVar(&f.passwordFile, "requirepass-file", "", "file with the password that clients must give")
+	flags.StringVar(&f.config, "config", "", "redis.conf to take the parameters from")
+	flags.StringArrayVar(&f.set, "set", nil, "set one parameter of redis.conf, as name=value; may be repeated")
+	flags.StringVar(&f.tlsListen, "tls-listen", "", "TCP address to listen on for TLS; without --listen instead of plain TCP")
+	flags.StringVar(&f.tlsCert, "tls-cert", "", "file with the certificate for TLS, PEM")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "file with the certificate's key")
+	flags.StringVar(&f.tlsCA, "tls-ca", "", "file with the certificates by which clients are known; without it they need none")
 	flags.BoolVar(&f.stop, "stop", false, "end the private local engine")
 	flags.BoolVar(&f.private, "private", false, "be the private local engine")
 	flags.DurationVar(&f.idleExit, "idle-exit", idleExit, "how long the private local engine stays without work")
@@ -91,30 +108,50 @@ func (a *app) serve(ctx context.Context, f serveFlags, tcp bool) error {
 	if err != nil {
 		return err
 	}
-	if f.unix == "" || tcp {
-		tcp = true
-		if err := checkListen(f.listen, password); err != nil {
-			return err
-		}
-	}
-	listeners, err := listen(f, tcp)
+	config, err := f.readConfig()
 	if err != nil {
 		return err
 	}
-	options := engine.Options{Password: password, UnixPath: f.unix}
-	if address, ok := listeners[0].Addr().(*net.TCPAddr); ok {
-		options.Port = address.Port
+	if ignored := config.Ignored(); len(ignored) > 0 {
+		fmt.Fprintf(a.stderr, "signalbox: these parameters mean nothing to this engine: %s\n", strings.Join(ignored, ", "))
+	}
+	doors, err := f.open(config, tcp)
+	if err != nil {
+		return err
+	}
+	hasPassword := password != "" || config.HasPassword()
+	if !hasPassword && config.Protected() && slices.ContainsFunc(doors, door.isWide) {
+		fmt.Fprintln(a.stderr, "signalbox: without a password only clients on this machine are let in: give one with --requirepass-file")
+	}
+	options := engine.Options{Password: password, Config: config, Log: a.logLine}
+	for _, d := range doors {
+		switch address := d.Addr().(type) {
+		case *net.TCPAddr:
+			if options.Port == 0 && !d.secure {
+				options.Port = address.Port
+			}
+		default:
+			options.UnixPath = address.String()
+		}
 	}
 	e, err := engine.Open(options)
 	if err != nil {
-		return err
+		return errors.Join(err, closeAll(doors))
 	}
 	ctx, cancel := signal.NotifyContext(ctx, terminationSignals...)
 	defer cancel()
-	if err := a.announce(listeners, password != ""); err != nil {
-		return err
+	if err := a.announce(doors, hasPassword); err != nil {
+		return errors.Join(err, e.Close(), closeAll(doors))
 	}
-	return serveUntil(ctx, e, listeners)
+	return serveUntil(ctx, e, doors)
+}
+
+// logLine writes warnings of the engine and its scripts.
+func (a *app) logLine(level int, message string) {
+	const warning = 3
+	if level >= warning {
+		fmt.Fprintln(a.stderr, "signalbox:", message)
+	}
 }
 
 // readPassword reads the first line of the password file.
@@ -140,70 +177,36 @@ func readPassword(path string) (string, error) {
 	return password, nil
 }
 
-// checkListen refuses to let the network in without a password.
-func checkListen(address, password string) error {
-	resolved, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil {
-		return usage("--listen %s: %w; give HOST:PORT such as 127.0.0.1:7379", address, err)
-	}
-	if password == "" && !resolved.IP.IsLoopback() {
-		return usage("--listen %s would let everybody on the network in: give a password with --requirepass-file, or listen on 127.0.0.1:%d", address, resolved.Port)
-	}
-	return nil
-}
-
-// listen opens the listeners, TCP first.
-func listen(f serveFlags, tcp bool) (listeners []net.Listener, err error) {
-	if tcp {
-		l, err := net.Listen("tcp", f.listen)
-		if err != nil {
-			return nil, &exitError{exitUnavailable, fmt.Errorf("--listen %s: %w; give another port, or end who listens there", f.listen, err)}
-		}
-		listeners = append(listeners, l)
-	}
-	if f.unix != "" {
-		l, err := listenUnix(f.unix)
-		if err != nil {
-			for _, l := range listeners {
-				err = errors.Join(err, l.Close())
-			}
-			return nil, &exitError{exitUnavailable, fmt.Errorf("--unix: %w", err)}
-		}
-		listeners = append(listeners, l)
-	}
-	return listeners, nil
-}
-
 // announce says where the engine is reached.
-func (a *app) announce(listeners []net.Listener, password bool) error {
+func (a *app) announce(doors []door, password bool) error {
 	found := map[string]any{"pid": os.Getpid()}
 	var text strings.Builder
 	credentials, ask := "", ""
 	if password {
 		credentials, ask = ":PASSWORD@", " --askpass"
 	}
-	for _, l := range listeners {
-		switch address := l.Addr().(type) {
-		case *net.TCPAddr:
-			found["tcp"] = address.String()
-			host := ""
-			if !address.IP.IsLoopback() {
-				host = " -h HOST"
-			}
-			fmt.Fprintf(&text, "Serving on %s\n  redis-cli%s -p %d%s\n", address, host, address.Port, ask)
-			if host == "" {
-				fmt.Fprintf(&text, "  export SIGNALBOX_URL=redis://%s%s\n", credentials, address)
-			} else {
-				fmt.Fprintf(&text, "  export SIGNALBOX_URL=redis://%sHOST:%d\n", credentials, address.Port)
-			}
-		default:
-			path := address.String()
+	for _, d := range doors {
+		address, ok := d.Addr().(*net.TCPAddr)
+		if !ok {
+			path := d.Addr().String()
 			if absolute, err := filepath.Abs(path); err == nil {
 				path = absolute
 			}
 			found["unix"] = path
 			fmt.Fprintf(&text, "Serving on %s\n  redis-cli -s %s%s\n  export SIGNALBOX_URL=unix://%s%s\n", path, path, ask, credentials, (&url.URL{Path: path}).EscapedPath())
+			continue
 		}
+		kind, scheme, flag, host, place := "tcp", "redis", "", "", address.String()
+		if d.secure {
+			kind, scheme, flag = "tls", "rediss", " --tls"
+		}
+		if found[kind] == nil {
+			found[kind] = address.String()
+		}
+		if !address.IP.IsLoopback() {
+			host, place = " -h HOST", fmt.Sprintf("HOST:%d", address.Port)
+		}
+		fmt.Fprintf(&text, "Serving on %s\n  redis-cli%s%s -p %d%s\n  export SIGNALBOX_URL=%s://%s%s\n", address, flag, host, address.Port, ask, scheme, credentials, place)
 	}
 	if a.json {
 		return a.printJSON(found)
@@ -213,10 +216,10 @@ func (a *app) announce(listeners []net.Listener, password bool) error {
 }
 
 // serveUntil serves until the context ends or a listener fails.
-func serveUntil(ctx context.Context, e *engine.Engine, listeners []net.Listener) error {
-	failed := make(chan error, len(listeners))
-	for _, l := range listeners {
-		go func() { failed <- e.Serve(l) }()
+func serveUntil(ctx context.Context, e *engine.Engine, doors []door) error {
+	failed := make(chan error, len(doors))
+	for _, d := range doors {
+		go func() { failed <- d.serve(e) }()
 	}
 	var err error
 	select {
@@ -225,7 +228,7 @@ func serveUntil(ctx context.Context, e *engine.Engine, listeners []net.Listener)
 		failed <- nil
 	}
 	err = errors.Join(err, e.Close())
-	for range listeners {
+	for range doors {
 		err = errors.Join(err, <-failed)
 	}
 	return err
@@ -260,7 +263,7 @@ func (a *app) servePrivate(ctx context.Context, idle time.Duration) error {
 	ctx, cancel := signal.NotifyContext(ctx, terminationSignals...)
 	defer cancel()
 	go p.endWhenIdle(ctx, e, idle, cancel)
-	return serveUntil(ctx, e, []net.Listener{l})
+	return serveUntil(ctx, e, []door{{Listener: l}})
 }
 
 // endWhenIdle cancels when the engine has had neither a connection nor a key for the time idle. It holds the start lock

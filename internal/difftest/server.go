@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,7 +38,8 @@ type Server struct {
 
 // Redis starts a redis-server on a free port of the loopback interface, in an
 // empty directory, without persistence and with DEBUG allowed. The extra
-// arguments, such as "--appendonly", "yes", come last and win. It returns when
+// arguments, such as "--appendonly", "yes", come last and win; a first one that
+// ends in .conf is a configuration file to start with. It returns when
 // the server answers PING. The server is killed and reaped at the end of the
 // test, or with the test process if that dies first.
 func Redis(t testing.TB, extraArgs ...string) *Server {
@@ -46,12 +48,16 @@ func Redis(t testing.TB, extraArgs ...string) *Server {
 	if err != nil {
 		t.Fatal("redis-server is not on PATH: install redis-server 7.0 (Debian: apt-get install redis-server)")
 	}
+	command := []string{path}
+	if len(extraArgs) > 0 && strings.HasSuffix(extraArgs[0], ".conf") {
+		command, extraArgs = append(command, extraArgs[0]), extraArgs[1:]
+	}
 	dir := t.TempDir()
 	return Start(t, func(port string) []string {
-		return append([]string{
-			path, "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--daemonize", "no",
+		return slices.Concat(command, []string{
+			"--bind", "127.0.0.1", "--port", port, "--dir", dir, "--daemonize", "no",
 			"--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
-		}, extraArgs...)
+		}, extraArgs)
 	})
 }
 

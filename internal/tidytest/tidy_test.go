@@ -29,6 +29,8 @@ var laws = []law{
 	{"engine/internal/ds/", "engine/internal/keyspace/", "containers know nothing of the data model"},
 	{"engine/internal/keyspace/", "engine/internal/command/", "data does not know commands"},
 	{"engine/internal/command/", "engine/internal/exec/", "commands do not know the machine"},
+	{"engine/internal/acl/", "engine/internal/exec/", "rights know nothing of sessions"},
+	{"engine/internal/conf/", "engine/internal/exec/", "the configuration does not know what it governs"},
 	{"engine/internal/exec/", "engine/internal/server/", "the core does not know its shell"},
 	{"engine/internal/lua/", "engine/internal/exec/", "scripts reach the core through an interface of their own"},
 	{"engine/internal/resp/", "engine/", "the protocol knows nothing of the engine"},
@@ -36,7 +38,7 @@ var laws = []law{
 
 // pure packages have no way to the outside.
 var (
-	pure      = []string{"engine/internal/ds/", "engine/internal/keyspace/", "engine/internal/command/", "engine/internal/exec/"}
+	pure      = []string{"engine/internal/ds/", "engine/internal/keyspace/", "engine/internal/command/", "engine/internal/acl/", "engine/internal/conf/", "engine/internal/exec/"}
 	forbidden = []string{"net", "os", "sync", "time", "math/rand", "syscall", "os/exec", "io/fs"}
 )
 

@@ -179,27 +179,19 @@ func (c *Ctx) storeSorted(elements []sortElement, r *sortRequest) {
 	c.Out.Int(int64(list.Len()))
 }
 
-// sortKeys finds the key that is sorted and the one of the last STORE. Those of
-// BY and GET depend on the data, so nobody can know them before.
-func sortKeys(args [][]byte) []int {
-	positions := []int{1}
-	for i := 2; i < len(args); i++ {
-		switch {
-		case Is(args[i], "LIMIT"):
-			i += 2
-		case Is(args[i], "GET"), Is(args[i], "BY"):
-			i++
-		case Is(args[i], "STORE") && i+1 < len(args):
-			i++
-			positions = []int{1, i}
-		}
+// findSortKeys is the positions of sortKeys. The keys of BY and GET depend on
+// the data, so nobody can know them before.
+func findSortKeys(args [][]byte) []int {
+	var positions []int
+	for _, use := range sortKeys(args) {
+		positions = append(positions, use.Position)
 	}
 	return positions
 }
 
 var sortSpecs = []Spec{
 	{
-		Name: "sort", Arity: -2, Flags: Write | DenyOOM | MovableKeys, Keys: Key(1), FindKeys: sortKeys, Group: "generic", Since: "1.0.0",
+		Name: "sort", Arity: -2, Flags: Write | DenyOOM | MovableKeys, Keys: Key(1), FindKeys: findSortKeys, Group: "generic", Since: "1.0.0",
 		Summary:    "Sorts a list, a set or a sorted set, by itself or by other keys, and may store the result.",
 		Complexity: "O(N+M*log(M)) for N elements, M of them wanted", Run: sortAny,
 	},

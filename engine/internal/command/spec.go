@@ -77,6 +77,11 @@ type Spec struct {
 	Sub []Spec
 	Run func(c *Ctx) error
 
+	// The rest of COMMAND INFO, filled in by NewTable: see facts.go.
+	KeySpecs   []KeySpec
+	Tips       []string
+	Categories Categories
+
 	subs   map[string]*Spec
 	parent *Spec
 	number int
@@ -158,6 +163,7 @@ func NewTable(families ...[]Spec) *Table {
 		for _, spec := range family {
 			s := spec
 			t.number(&s)
+			s.complete()
 			s.index(t)
 			t.specs = append(t.specs, &s)
 			t.names[s.Name] = &s
@@ -183,11 +189,38 @@ func (s *Spec) index(t *Table) {
 		sub.Group = s.Group
 		s.subs[sub.Name] = sub
 		t.number(sub)
+		sub.complete()
 	}
 }
 
 // Count is how many records there are, subcommands included; see Spec.Number.
 func (t *Table) Count() int { return t.count }
+
+// Each visits every record, subcommands included.
+func (t *Table) Each(visit func(*Spec)) {
+	for _, s := range t.specs {
+		visit(s)
+		for i := range s.Sub {
+			visit(&s.Sub[i])
+		}
+	}
+}
+
+// ByName lists the commands by name.
+func (t *Table) ByName() []*Spec {
+	return slices.SortedFunc(slices.Values(t.specs), func(a, b *Spec) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// LookupFull finds a command or a subcommand by its full name, such as
+// client|id, in any case.
+func (t *Table) LookupFull(name string) (*Spec, bool) {
+	container, sub, isSub := strings.Cut(name, "|")
+	spec, ok := t.Lookup([]byte(container))
+	if ok && isSub {
+		return spec.Subcommand([]byte(sub))
+	}
+	return spec, ok
+}
 
 // All lists the commands in the order of their families.
 func (t *Table) All() []*Spec { return t.specs }

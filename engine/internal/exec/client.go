@@ -136,9 +136,16 @@ func (m *Machine) describe(s *Session) string {
 		library = " lib-name=" + s.libName + " lib-ver=" + s.libVersion
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
-		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=%d oll=0 omem=0 tot-mem=0 events=r cmd=%s user=default redir=-1 resp=%d%s",
+		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=%d oll=0 omem=0 tot-mem=0 events=r cmd=%s user=%s redir=-1 resp=%d%s",
 		s.ID, s.Addr, s.LocalAddr, s.name, (m.nowUs-s.createdUs)/1e6, (m.nowUs-s.lastUs)/1e6, s.flags(), s.db.Index,
-		s.channels.len(), s.patterns.len(), s.shards.len(), queued, s.Out.Len(), last, max(s.Out.Proto, 2), library)
+		s.channels.len(), s.patterns.len(), s.shards.len(), queued, s.Out.Len(), last, s.userName(), max(s.Out.Proto, 2), library)
+}
+
+func (s *Session) userName() string {
+	if s.user == nil {
+		return "(superuser)"
+	}
+	return s.user.Name
 }
 
 func (s *Session) flags() string {
@@ -228,7 +235,7 @@ func (m *Machine) clientKill(c *command.Ctx) error {
 		c.Out.SimpleString("OK")
 		return nil
 	}
-	chosen, skipMe, err := parseClientKill(c.Args)
+	chosen, skipMe, err := m.parseClientKill(c.Args)
 	if err != nil {
 		return err
 	}
@@ -236,7 +243,7 @@ func (m *Machine) clientKill(c *command.Ctx) error {
 	return nil
 }
 
-func parseClientKill(args [][]byte) (chosen func(*Session) bool, skipMe bool, err error) {
+func (m *Machine) parseClientKill(args [][]byte) (chosen func(*Session) bool, skipMe bool, err error) {
 	skipMe = true
 	var filters []func(*Session) bool
 	for i := 2; i < len(args); i += 2 {
@@ -262,9 +269,11 @@ func parseClientKill(args [][]byte) (chosen func(*Session) bool, skipMe bool, er
 			}
 			filters = append(filters, f)
 		case command.Is(args[i], "USER"):
-			if string(value) != "default" {
+			user, ok := m.users.Lookup(string(value))
+			if !ok {
 				return nil, false, command.Error(fmt.Sprintf("ERR No such user '%s'", clip(value)))
 			}
+			filters = append(filters, func(s *Session) bool { return s.user == user })
 		case command.Is(args[i], "SKIPME") && command.Is(value, "YES"):
 			skipMe = true
 		case command.Is(args[i], "SKIPME") && command.Is(value, "NO"):

@@ -1,84 +1,56 @@
 package exec
 
 import (
-	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/signalbox-io/signalbox/engine/internal/command"
+	"github.com/signalbox-io/signalbox/engine/internal/conf"
 )
 
-// config is the parameters that CONFIG GET and SET know. A parameter is a name
-// and two functions; one without set is fixed. Parameters of Redis that have
-// no meaning here are not listed: CONFIG SET of them is an error, not a lie.
-type config struct {
-	maxBulkBytes int64
-	listNodeSize int
-	params       map[string]param
-}
+// CONFIG is a face of package conf, which has the table of parameters and their
+// values. Here is what happens when one changes: follow is the one place where
+// a parameter meets what it governs.
 
-type param struct {
-	get func() string
-	set func(value string) error // nil: cannot be changed while running
-}
-
-func newConfig(m *Machine) *config {
-	cfg := &config{maxBulkBytes: 512 << 20, listNodeSize: -2}
-	fixed := func(value string) param { return param{get: func() string { return value }} }
-	cfg.params = map[string]param{
-		"appendonly":       fixed("no"),
-		"save":             fixed(""),
-		"databases":        fixed("16"),
-		"maxmemory":        fixed("0"),
-		"maxmemory-policy": fixed("noeviction"),
-		"cluster-enabled":  fixed("no"),
-		"port":             fixed(strconv.Itoa(m.options.Port)),
-		"unixsocket":       fixed(m.options.UnixPath),
-		"timeout":          fixed("0"),
-		"maxclients":       fixed(strconv.Itoa(m.options.MaxClients)),
-		// No events are sent, so none can be asked for.
-		"notify-keyspace-events": fixed(""),
-		"proto-max-bulk-len":     bytesParam(&cfg.maxBulkBytes, 1<<20),
-		"requirepass": {
-			get: func() string { return m.options.Password },
-			set: func(value string) error { m.options.Password = value; return nil },
-		},
-	}
-	return cfg
-}
-
-// bytesParam is a size in bytes, at least least; it may be set with a unit.
-func bytesParam(target *int64, least int64) param {
-	return param{
-		get: func() string { return strconv.FormatInt(*target, 10) },
-		set: func(value string) error {
-			n, ok := parseBytes(value)
-			if !ok || n < least {
-				return fmt.Errorf("argument must be a memory value of at least %d", least)
-			}
-			*target = n
+// follow makes the machine heed its parameters: now, and after each change.
+func (m *Machine) follow() {
+	for name, apply := range map[string]func() error{
+		"proto-max-bulk-len": func() error {
+			m.maxBulkBytes = m.settings.Int("proto-max-bulk-len")
 			return nil
 		},
+		"acl-pubsub-default": func() error {
+			m.users.AllChannels = m.settings.Text("acl-pubsub-default") == "allchannels"
+			return nil
+		},
+	} {
+		_ = apply() // nothing of the machine's own fails
+		m.settings.OnChange(name, apply)
 	}
-}
-
-// parseBytes reads a size as redis.conf writes it: 100, 1k (1000), 1kb (1024)
-// and so on to gb.
-func parseBytes(value string) (int64, bool) {
-	value = strings.ToLower(value)
-	unit := int64(1)
-	for _, u := range []struct {
-		suffix string
-		factor int64
-	}{{"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"b", 1}} {
-		if strings.HasSuffix(value, u.suffix) {
-			value, unit = strings.TrimSuffix(value, u.suffix), u.factor
-			break
+	limits := &m.space.Limits
+	for name, limit := range map[string]*int{
+		"set-max-intset-entries":    &limits.SetIntegers,
+		"hash-max-listpack-entries": &limits.HashEntries, "hash-max-listpack-value": &limits.HashBytes,
+		"zset-max-listpack-entries": &limits.SortedSetEntries, "zset-max-listpack-value": &limits.SortedSetBytes,
+	} {
+		apply := func() error {
+			*limit = int(m.settings.Int(name))
+			return nil
 		}
+		_ = apply() // as above
+		m.settings.OnChange(name, apply)
 	}
-	n, err := strconv.ParseInt(value, 10, 64)
-	return n * unit, err == nil && n >= 0 && n <= (1<<62)/unit
+	m.settings.OnChange("requirepass", func() error {
+		m.users.Default().SetPassword(m.settings.Text("requirepass"))
+		return nil
+	})
+	if m.options.ApplyTLS == nil {
+		return
+	}
+	for _, name := range []string{
+		"tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients", "tls-protocols",
+	} {
+		m.settings.OnChange(name, m.options.ApplyTLS)
+	}
 }
 
 func (m *Machine) configSpecs() []command.Spec {
@@ -90,90 +62,73 @@ func (m *Machine) configSpecs() []command.Spec {
 			{Name: "get", Arity: -3, Flags: flags, Since: "2.0.0", Summary: "Answers with the parameters that match patterns.", Run: m.configGet},
 			{Name: "set", Arity: -4, Flags: flags, Since: "2.0.0", Summary: "Changes parameters, all or none.", Run: m.configSet},
 			{Name: "resetstat", Arity: 2, Flags: flags, Since: "2.0.0", Summary: "Sets the counters of INFO back to zero.", Run: m.configResetStat},
+			{Name: "rewrite", Arity: 2, Flags: flags, Since: "2.8.0", Summary: "Writes the values of today into the configuration file.", Run: m.configRewrite},
 			helpSpec("CONFIG", "5.0.0",
 				"GET <pattern>", "    Return parameters matching the glob-like <pattern> and their values.",
 				"SET <directive> <value>", "    Set the configuration <directive> to <value>.",
-				"RESETSTAT", "    Reset statistics reported by the INFO command."),
+				"RESETSTAT", "    Reset statistics reported by the INFO command.",
+				"REWRITE", "    Rewrite the configuration file."),
 		},
 	}}
 }
 
 func (m *Machine) configGet(c *command.Ctx) error {
-	var names []string
-	for name := range m.config.params {
-		for _, pattern := range c.Args[2:] {
-			if command.Glob(pattern, []byte(name), true) {
-				names = append(names, name)
-				break
-			}
-		}
+	patterns := make([]string, 0, len(c.Args)-2)
+	for _, pattern := range c.Args[2:] {
+		patterns = append(patterns, string(pattern))
 	}
-	slices.Sort(names)
-	c.Out.Map(len(names))
-	for _, name := range names {
-		c.Out.BulkString(name)
-		c.Out.BulkString(m.config.params[name].get())
+	pairs := m.settings.Get(patterns, func(pattern, name string) bool {
+		return command.Glob([]byte(pattern), []byte(name), true)
+	})
+	c.Out.Map(len(pairs))
+	for _, pair := range pairs {
+		c.Out.BulkString(pair.Name)
+		c.Out.BulkString(pair.Value)
 	}
 	return nil
 }
 
 func (m *Machine) configSet(c *command.Ctx) error {
-	pairs := c.Args[2:]
-	if len(pairs)%2 != 0 {
-		return command.Error("ERR wrong number of arguments for 'config|set' command")
+	if len(c.Args)%2 != 0 {
+		return command.ErrSyntax
 	}
-	if err := m.config.check(pairs); err != nil {
-		return err
+	pairs := make([]conf.Pair, 0, len(c.Args)/2-1)
+	for i := 2; i < len(c.Args); i += 2 {
+		pairs = append(pairs, conf.Pair{Name: c.Arg(i), Value: c.Arg(i + 1)})
 	}
-	undo := map[string]string{}
-	for i := 0; i < len(pairs); i += 2 {
-		name := strings.ToLower(string(pairs[i]))
-		p := m.config.params[name]
-		if p.set == nil {
-			continue
-		}
-		before := p.get()
-		if err := p.set(string(pairs[i+1])); err != nil {
-			m.restore(undo)
-			return configFailed(name, err.Error())
-		}
-		undo[name] = before
+	if err := m.settings.Set(pairs); err != nil {
+		return command.Error("ERR " + err.Error())
 	}
 	c.Out.SimpleString("OK")
 	return nil
 }
 
-// check refuses what can be refused before anything is set. A fixed parameter
-// may be given the value that it has.
-func (cfg *config) check(pairs [][]byte) error {
-	seen := map[string]bool{}
-	for i := 0; i < len(pairs); i += 2 {
-		name := strings.ToLower(string(pairs[i]))
-		p, ok := cfg.params[name]
-		switch {
-		case !ok:
-			return command.Error(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", clip(pairs[i])))
-		case seen[name]:
-			return configFailed(name, "duplicate parameter")
-		case p.set == nil && p.get() != string(pairs[i+1]):
-			return configFailed(name, "can't set immutable config")
-		}
-		seen[name] = true
+func (m *Machine) configRewrite(c *command.Ctx) error {
+	if m.options.ConfigFile == "" || m.options.Files == nil {
+		return command.Error("ERR The server is running without a config file")
 	}
+	old, err := m.options.Files.Read(m.options.ConfigFile)
+	if err == nil {
+		err = m.options.Files.Write(m.options.ConfigFile, m.settings.Rewrite(old, m.userDirectives()))
+	}
+	if err != nil {
+		return command.Error("ERR Rewriting config file: " + err.Error())
+	}
+	c.Out.SimpleString("OK")
 	return nil
 }
 
-func configFailed(name, why string) error {
-	return command.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%s') - %s", name, why))
-}
-
-// restore sets parameters back to values that they had, which they must accept.
-func (m *Machine) restore(values map[string]string) {
-	for name, value := range values {
-		if err := m.config.params[name].set(value); err != nil {
-			panic("engine: configuration refuses its own value of " + name + ": " + err.Error())
-		}
+// userDirectives are the users as redis.conf has them; none if they live in a
+// file of their own.
+func (m *Machine) userDirectives() []string {
+	if m.settings.Text("aclfile") != "" {
+		return nil
 	}
+	var directives []string
+	for _, user := range m.users.All() {
+		directives = append(directives, strings.TrimPrefix(user.Describe(), "user "))
+	}
+	return directives
 }
 
 func (m *Machine) configResetStat(c *command.Ctx) error {

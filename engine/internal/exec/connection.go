@@ -1,12 +1,11 @@
 package exec
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"math"
 	"strings"
 
+	"github.com/signalbox-io/signalbox/engine/internal/acl"
 	"github.com/signalbox-io/signalbox/engine/internal/command"
 )
 
@@ -55,30 +54,33 @@ func echo(c *command.Ctx) error {
 
 const errWrongPass command.Error = "WRONGPASS invalid username-password pair or user is disabled."
 
-// login checks a name and a password. It takes the same time whatever part of
-// the password is right, and however long it is: digests are compared.
-func (m *Machine) login(s *Session, user, password []byte) error {
-	wanted, given := sha256.Sum256([]byte(m.options.Password)), sha256.Sum256(password)
-	ok := string(user) == "default" &&
-		(m.options.Password == "" || subtle.ConstantTimeCompare(wanted[:], given[:]) == 1)
-	if !ok {
+// login makes a user of the session. A refusal is noted in the log, under the
+// word by which it was asked for.
+func (m *Machine) login(s *Session, word, name, password []byte) error {
+	user, ok := m.users.Lookup(string(name))
+	if !ok || !user.Login(password) {
+		context := acl.AtTopLevel
+		if s.transaction != nil || m.executing {
+			context = acl.InMulti
+		}
+		m.logDenial(s, acl.DeniedAuth, context, string(word), string(name))
 		return errWrongPass
 	}
-	s.authenticated = true
+	s.user, s.authenticated = user, true
 	return nil
 }
 
 func (m *Machine) auth(c *command.Ctx) error {
-	user, password := []byte("default"), c.Args[1]
+	user, password := []byte(acl.Default), c.Args[1]
 	switch {
 	case len(c.Args) > 3:
 		return command.ErrSyntax
 	case len(c.Args) == 3:
 		user, password = c.Args[1], c.Args[2]
-	case m.options.Password == "":
+	case m.users.Default().NoPassword():
 		return command.Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 	}
-	if err := m.login(session(c), user, password); err != nil {
+	if err := m.login(session(c), c.Args[0], user, password); err != nil {
 		return err
 	}
 	c.Out.SimpleString("OK")
@@ -127,7 +129,7 @@ func (m *Machine) hello(c *command.Ctx) error {
 		return err
 	}
 	if g.user != nil {
-		if err := m.login(s, g.user, g.password); err != nil {
+		if err := m.login(s, c.Args[0], g.user, g.password); err != nil {
 			return err
 		}
 	}
@@ -193,7 +195,7 @@ func (m *Machine) reset(c *command.Ctx) error {
 	s.name = ""
 	s.noEvict, s.noTouch = false, false
 	s.silence = silence{}
-	s.authenticated = m.options.Password == ""
+	s.user, s.authenticated = m.users.Default(), m.users.Default().Open()
 	c.Out.Proto = 2
 	s.heard(c.Out).SimpleString("RESET")
 	return nil

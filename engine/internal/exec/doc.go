@@ -21,7 +21,7 @@
 //
 // Files: machine.go the way above; session.go one client; blocking.go,
 // transaction.go, pubsub.go, scripting.go what their names say; connection.go,
-// client.go, config.go, info.go, debug.go, introspect.go the commands on the engine
-// itself. To add a command of the engine itself, add its record to the family
+// client.go, config.go, acl.go, info.go, debug.go, introspect.go the commands on the
+// engine itself; permission.go the checks of access control. To add a command of the engine itself, add its record to the family
 // of its file.
 package exec

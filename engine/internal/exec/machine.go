@@ -2,12 +2,14 @@ package exec
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/signalbox-io/signalbox/engine/internal/acl"
 	"github.com/signalbox-io/signalbox/engine/internal/command"
+	"github.com/signalbox-io/signalbox/engine/internal/conf"
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 	"github.com/signalbox-io/signalbox/engine/internal/lua"
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
@@ -24,12 +26,31 @@ type Options struct {
 	// Port and UnixPath are reported by INFO and CONFIG GET; 0 and "" are none.
 	Port     int
 	UnixPath string
-	// MaxClients is how many connections the shell accepts.
+	// MaxClients is how many connections the shell accepts; 0 means what the
+	// settings say.
 	MaxClients int
+	// Settings are the parameters of a configuration file; nil for Redis's
+	// defaults. ConfigFile is where CONFIG REWRITE writes them; "" if there is
+	// no file.
+	Settings   *conf.Settings
+	ConfigFile string
+	// Files are the files of CONFIG REWRITE and the ACL file. May be nil.
+	Files Files
+	// ApplyTLS is called when a tls parameter has changed. May be nil.
+	ApplyTLS func() error
+	// Secret fills a password with randomness that nobody can guess. May be nil.
+	Secret func(password []byte)
 	// Process reports what only the shell can know, for INFO. May be nil.
 	Process func() Process
 	// Log takes messages of scripts (redis.log). May be nil.
 	Log func(level int, message string)
+}
+
+// Files reads and writes whole files, for the few commands that have to do
+// with any. The texts of its errors are shown to clients.
+type Files interface {
+	Read(path string) (string, error)
+	Write(path, text string) error
 }
 
 // Process is what INFO says of the process around the machine.
@@ -45,7 +66,9 @@ type Process struct {
 type Machine struct {
 	space    *keyspace.Space
 	table    *command.Table
-	config   *config
+	settings *conf.Settings
+	users    *acl.Users
+	denials  acl.Log
 	scripts  *lua.VM
 	rand     *rand.Rand
 	options  Options
@@ -64,6 +87,8 @@ type Machine struct {
 	depth     int
 	executing bool   // inside EXEC
 	ready     []byte // the key for which a blocked request is run again
+
+	maxBulkBytes int64 // proto-max-bulk-len
 }
 
 type stats struct {
@@ -96,15 +121,41 @@ func New(options Options, nowUs int64) *Machine {
 	if m.options.Log == nil {
 		m.options.Log = func(int, string) {}
 	}
-	m.config = newConfig(m)
-	maps.Copy(m.config.params, m.encodingParams())
+	if m.options.Secret == nil {
+		m.options.Secret = func(password []byte) {
+			for i := range password {
+				password[i] = byte(m.rand.Uint32())
+			}
+		}
+	}
 	m.scripts = lua.New(m.options.Log)
 	m.script = &Session{machine: m, authenticated: true}
 	m.table = command.NewTable(append(command.Data(),
 		m.connectionSpecs(), m.clientSpecs(), m.transactionSpecs(), m.pubsubSpecs(),
-		m.scriptingSpecs(), m.configSpecs(), m.infoSpecs(), m.waitSpecs(), m.introspectSpecs())...)
+		m.scriptingSpecs(), m.configSpecs(), m.infoSpecs(), m.waitSpecs(), m.introspectSpecs(), m.aclSpecs())...)
 	m.stats.calls = make([]callStats, m.table.Count())
+	m.users = acl.NewUsers(m.table)
+	m.settings = startSettings(options)
+	m.follow()
+	m.users.Default().SetPassword(m.settings.Text("requirepass"))
 	return m
+}
+
+// startSettings are the settings with what the options say on top.
+func startSettings(options Options) *conf.Settings {
+	settings := options.Settings
+	if settings == nil {
+		settings = conf.New()
+	}
+	for name, text := range map[string]string{
+		"requirepass": options.Password, "maxclients": strconv.Itoa(options.MaxClients), "unixsocket": options.UnixPath,
+	} {
+		if text != "" && text != "0" {
+			settings.Overrule(name, text)
+		}
+	}
+	settings.Overrule("port", strconv.Itoa(options.Port))
+	return settings
 }
 
 // Connect starts a session.
@@ -112,7 +163,7 @@ func (m *Machine) Connect(nowUs int64, addr, localAddr string) *Session {
 	m.nextID++
 	s := &Session{
 		ID: m.nextID, Addr: addr, LocalAddr: localAddr,
-		machine: m, db: m.space.DB(0), authenticated: m.options.Password == "",
+		machine: m, db: m.space.DB(0), user: m.users.Default(), authenticated: m.users.Default().Open(),
 		createdUs: nowUs, lastUs: nowUs,
 	}
 	m.sessions[s.ID] = s
@@ -120,10 +171,11 @@ func (m *Machine) Connect(nowUs int64, addr, localAddr string) *Session {
 	return s
 }
 
-// ConnectLocal starts a session for calls in process, which need no password.
+// ConnectLocal starts a session for calls in process, which need no password
+// and may do everything.
 func (m *Machine) ConnectLocal(nowUs int64) *Session {
 	s := m.Connect(nowUs, localAddr, localAddr)
-	s.authenticated = true
+	s.user, s.authenticated = nil, true
 	return s
 }
 
@@ -137,12 +189,21 @@ func (m *Machine) Disconnect(s *Session) {
 	delete(m.sessions, s.ID)
 }
 
-// NeedsPassword reports whether clients must give a password; CONFIG SET may
-// change it.
-func (m *Machine) NeedsPassword() bool { return m.options.Password != "" }
+// LoadUsers makes the users that the settings name, or those of the ACL file.
+// It is called once, before the first session.
+func (m *Machine) LoadUsers() error { return m.startUsers() }
+
+// Settings are the machine's parameters; CONFIG SET may change them.
+func (m *Machine) Settings() *conf.Settings { return m.settings }
+
+// Protected reports whether only clients on this machine may connect, since
+// nothing else protects the data.
+func (m *Machine) Protected() bool {
+	return m.users.Default().NoPassword() && m.settings.Bool("protected-mode")
+}
 
 // MaxBulkBytes bounds one argument of a request; CONFIG SET may change it.
-func (m *Machine) MaxBulkBytes() int64 { return m.config.maxBulkBytes }
+func (m *Machine) MaxBulkBytes() int64 { return m.maxBulkBytes }
 
 // Sessions is how many sessions there are.
 func (m *Machine) Sessions() int { return len(m.sessions) }
@@ -178,7 +239,7 @@ func (m *Machine) Step(nowUs int64, s *Session, args [][]byte) {
 	spec, err := m.find(args)
 	if err == nil {
 		s.lastCommand = spec
-		err = m.allowed(s, spec)
+		err = m.allowed(s, spec, args)
 	}
 	switch {
 	case err != nil:
@@ -260,15 +321,21 @@ func unknownCommand(args [][]byte) error {
 func clip(b []byte) []byte { return b[:min(len(b), 128)] }
 
 // allowed makes the checks that hold for all commands alike.
-func (m *Machine) allowed(s *Session, spec *command.Spec) error {
+func (m *Machine) allowed(s *Session, spec *command.Spec, args [][]byte) error {
 	switch {
-	case !s.Authenticated() && spec.Flags&command.NoAuth == 0:
+	case spec.Flags&command.NoAuth == 0 && !s.Authenticated():
 		return command.Error("NOAUTH Authentication required.")
-	case s.Subscriber() && s.Out.Proto != 3 && !worksWhileSubscribed(spec.Name):
-		return command.Error("ERR Can't execute '" + spec.FullName() +
-			"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 	case s.transaction != nil && spec.Flags&command.NoMulti != 0:
 		return command.Error("ERR Command not allowed inside a transaction")
+	}
+	if !s.free() {
+		if err := m.permitted(s, spec, args); err != nil {
+			return err
+		}
+	}
+	if s.Subscriber() && s.Out.Proto != 3 && !worksWhileSubscribed(spec.Name) {
+		return command.Error("ERR Can't execute '" + spec.FullName() +
+			"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 	}
 	return nil
 }
@@ -278,7 +345,7 @@ func (m *Machine) allowed(s *Session, spec *command.Spec) error {
 func (m *Machine) call(s *Session, spec *command.Spec, args [][]byte, out *resp.Writer, canBlock bool) (command.Block, bool) {
 	c := m.enter()
 	c.Args, c.NowUs, c.DB, c.Out, c.Caller, c.CanBlock = args, m.nowUs, s.db, out, s, canBlock
-	c.MaxStringBytes, c.InScript = m.config.maxBulkBytes, s == m.script
+	c.MaxStringBytes, c.InScript = m.maxBulkBytes, s == m.script
 	c.Ready, m.ready = m.ready, nil
 	start := out.Len()
 	err := spec.Run(c)

@@ -113,6 +113,7 @@ func (m *Machine) runScript(c *command.Ctx, sha string, keys, args [][]byte) {
 	caller := session(c)
 	m.script.db = caller.db
 	m.script.name = caller.name
+	m.script.user = caller.user
 	m.script.Out.Proto = 2
 	m.scripts.Run(context.Background(), m, sha, keys, args, c.Out)
 }
@@ -120,6 +121,9 @@ func (m *Machine) runScript(c *command.Ctx, sha string, keys, args [][]byte) {
 // Call runs one command of a script. It is lua.Host.
 func (m *Machine) Call(args [][]byte, out *resp.Writer) {
 	spec, err := m.findForScript(args)
+	if err == nil && !m.script.free() {
+		err = m.permittedToScript(m.script, spec, args)
+	}
 	if err != nil {
 		if spec != nil {
 			m.count(spec).rejected++
@@ -191,7 +195,7 @@ func helpSpec(container, since string, lines ...string) command.Spec {
 				c.Out.SimpleString(line)
 			}
 			c.Out.SimpleString("HELP")
-			c.Out.SimpleString("    Print this help.")
+			c.Out.SimpleString("    Prints this help.")
 			return nil
 		},
 	}

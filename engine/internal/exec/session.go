@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"github.com/signalbox-io/signalbox/engine/internal/acl"
 	"github.com/signalbox-io/signalbox/engine/internal/command"
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
@@ -19,6 +20,7 @@ type Session struct {
 	db      *keyspace.DB
 
 	name, libName, libVersion string
+	user                      *acl.User // nil may do everything
 	authenticated             bool
 	noEvict, noTouch          bool
 	createdUs, lastUs         int64
@@ -53,7 +55,7 @@ func (s *Session) Closing() bool { return s.closing }
 // Authenticated reports whether the session may run commands other than AUTH
 // and HELLO; the request parser has tighter limits before.
 func (s *Session) Authenticated() bool {
-	return s.authenticated || !s.machine.NeedsPassword()
+	return s.authenticated || s.machine.users.Default().Open()
 }
 
 // Subscriber reports whether the session has any subscription.
@@ -65,7 +67,7 @@ func (s *Session) Subscriber() bool {
 func (s *Session) Pristine() bool {
 	return s.db.Index == 0 && s.transaction == nil && s.watch.Empty() && s.blocked == nil &&
 		!s.Subscriber() && s.Out.Proto != 3 && s.name == "" && s.libName == "" && s.libVersion == "" &&
-		!s.noEvict && !s.noTouch && s.silence == (silence{}) && s.authenticated && !s.closing
+		!s.noEvict && !s.noTouch && s.silence == (silence{}) && s.authenticated && s.user == nil && !s.closing
 }
 
 // silence is what CLIENT REPLY has asked for. It holds for replies only:

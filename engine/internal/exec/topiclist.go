@@ -22,6 +22,11 @@ func (l *topicList) find(topic string) int {
 	return -1
 }
 
+// any reports whether any topic is one that chosen wants.
+func (l *topicList) any(chosen func(topic string) bool) bool {
+	return slices.ContainsFunc(l.names, chosen)
+}
+
 // add reports whether the topic is new. O(1).
 func (l *topicList) add(topic string) bool {
 	const few = 16

@@ -89,6 +89,13 @@ func (m *Machine) exec(c *command.Ctx) error {
 	c.Out.Array(len(t.calls))
 	m.executing = true
 	for _, call := range t.calls {
+		if !s.free() {
+			if err := m.stillPermitted(s, call); err != nil {
+				m.count(call.spec).rejected++
+				c.Out.Error(err.Error())
+				continue
+			}
+		}
 		m.call(s, call.spec, call.args, c.Out, false)
 	}
 	m.executing = false

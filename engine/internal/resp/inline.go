@@ -128,3 +128,23 @@ func hexDigit(c byte) (value byte, ok bool) {
 // isBlank tells what parts two arguments. Vertical tab and form feed do so
 // only before an argument and after a closing quote, not inside a word.
 func isBlank(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+
+// SplitWords splits a line into words as an inline request is split. It is not
+// ok if a quote is never closed, or closed in the middle of a word.
+func SplitWords(text string) (words []string, ok bool) {
+	line := []byte(text)
+	for at := 0; ; {
+		for at < len(line) && isBlank(line[at]) {
+			at++
+		}
+		if at == len(line) {
+			return words, true
+		}
+		length, next, ok := unquote(line, at)
+		if !ok {
+			return nil, false
+		}
+		words = append(words, string(line[at:at+length]))
+		at = next
+	}
+}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"os"
@@ -30,6 +31,7 @@ const (
 type conn struct {
 	server   *Server
 	nc       net.Conn
+	secured  *tls.Conn // nc, if it speaks TLS
 	writer   nonBlocking
 	requests resp.Requests // the serving goroutine's
 
@@ -51,7 +53,9 @@ type conn struct {
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	return &conn{server: s, nc: nc, writer: newNonBlocking(nc)}
+	c := &conn{server: s, nc: nc, writer: newNonBlocking(nc)}
+	c.secured, _ = nc.(*tls.Conn)
+	return c
 }
 
 // serve reads and runs requests until the connection ends.
@@ -298,8 +302,8 @@ func (c *conn) wroteAll() {
 	}
 	c.pending, c.written = c.pending[:0], 0
 	c.tellDrained()
-	if c.hangup {
-		c.abandon()
+	if c.hangup && (c.secured == nil || c.killed) {
+		c.abandon() // one that speaks TLS says goodbye first: see end
 	}
 }
 
@@ -339,9 +343,14 @@ func (c *conn) whenDrained() chan struct{} {
 	return c.drained
 }
 
-// abandon closes the socket; the serving goroutine then ends by itself.
+// abandon closes the socket; the serving goroutine then ends by itself. It
+// never waits: closing the TLS connection would first write to its peer.
 func (c *conn) abandon() {
-	_ = c.nc.Close() // closing twice, or a peer already gone, is no news
+	socket := c.nc
+	if c.secured != nil {
+		socket = c.secured.NetConn()
+	}
+	_ = socket.Close() // closing twice, or a peer already gone, is no news
 }
 
 // end takes the connection out of the engine once all its output has been
@@ -369,10 +378,22 @@ func (c *conn) end() {
 		case <-s.done:
 		}
 	}
+	c.sayGoodbye()
 	c.out.Lock()
 	c.fail() // from here on, nobody starts to write
 	c.out.Unlock()
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
+}
+
+// sayGoodbye tells a TLS peer that nothing more is to come. Only the serving
+// goroutine waits for that, and not for long.
+func (c *conn) sayGoodbye() {
+	c.out.Lock()
+	polite := c.secured != nil && c.hangup && !c.killed && !c.broken && !c.writing
+	c.out.Unlock()
+	if polite {
+		_ = c.secured.CloseWrite() // a peer that is gone needs no goodbye
+	}
 }

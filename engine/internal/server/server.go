@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -9,8 +10,10 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/signalbox-io/signalbox/engine/internal/conf"
 	"github.com/signalbox-io/signalbox/engine/internal/exec"
 )
 
@@ -28,12 +31,17 @@ type Options struct {
 	UnixPath string
 	// Log takes messages of scripts. May be nil.
 	Log func(level int, message string)
+	// Settings are the parameters; nil for the defaults. ConfigFile is where
+	// CONFIG REWRITE writes them; "" if there is none.
+	Settings   *conf.Settings
+	ConfigFile string
 }
 
 // Server is a running engine.
 type Server struct {
 	options Options
 	tasks   sync.WaitGroup
+	tls     atomic.Pointer[tls.Config] // what handshakes use; nil without TLS
 
 	mu        sync.Mutex // the engine's lock: everything below, and all sessions
 	machine   *exec.Machine
@@ -63,9 +71,6 @@ type sink interface {
 
 // New starts a server that listens nowhere yet.
 func New(options Options) *Server {
-	if options.MaxClients == 0 {
-		options.MaxClients = 10_000
-	}
 	s := &Server{
 		options:   options,
 		conns:     map[*conn]struct{}{},
@@ -86,8 +91,21 @@ func New(options Options) *Server {
 		MaxClients: options.MaxClients,
 		Process:    processInfo,
 		Log:        options.Log,
+		Settings:   options.Settings,
+		ConfigFile: options.ConfigFile,
+		Files:      files{},
+		ApplyTLS:   s.applyTLS,
+		Secret:     func(password []byte) { rand.Read(password) }, // never fails
 	}, nowUs())
 	return s
+}
+
+// LoadUsers makes the users that the settings or the ACL file name. It is
+// called once, before anything is served.
+func (s *Server) LoadUsers() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.machine.LoadUsers()
 }
 
 func nowUs() int64 { return time.Now().UnixMicro() }
@@ -174,9 +192,9 @@ func (s *Server) admit(nc net.Conn) (*conn, error) {
 	switch {
 	case s.closed:
 		return nil, ErrClosed
-	case len(s.conns) >= s.options.MaxClients:
+	case int64(len(s.conns)) >= s.machine.Settings().Int("maxclients"):
 		return nil, refusal("ERR max number of clients reached")
-	case !s.machine.NeedsPassword() && isForeign(nc):
+	case s.machine.Protected() && isForeign(nc):
 		return nil, protectedMode
 	}
 	c := newConn(s, nc)
@@ -205,9 +223,17 @@ func refuse(nc net.Conn, why error) error {
 	return errors.Join(why, err, nc.Close())
 }
 
-const protectedMode refusal = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set " +
-	"for the default user. In this mode connections are only accepted from the loopback interface. " +
-	"Start the server with a password file to accept connections from other machines."
+const protectedMode refusal = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. " +
+	"In this mode connections are only accepted from the loopback interface. " +
+	"If you want to connect from external computers to Redis you may adopt one of the following solutions: " +
+	"1) Just disable protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface " +
+	"by connecting to Redis from the same host the server is running, however MAKE SURE Redis is not publicly accessible " +
+	"from internet if you do so. Use CONFIG REWRITE to make this change permanent. " +
+	"2) Alternatively you can just disable the protected mode by editing the Redis configuration file, and setting the " +
+	"protected mode option to 'no', and then restarting the server. " +
+	"3) If you started the server manually just for testing, restart it with the '--protected-mode no' option. " +
+	"4) Setup a an authentication password for the default user. " +
+	"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside."
 
 // isForeign reports whether a connection comes from another machine.
 func isForeign(nc net.Conn) bool {

@@ -146,10 +146,10 @@ func (remote) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(203, 0, 1
 // there is now.
 func TestWithoutAPasswordOtherMachinesAreRefused(t *testing.T) {
 	s := open(t, server.Options{Password: "secret"})
-	for _, step := range []struct{ password, want string }{
-		{"secret", "-NOAUTH"}, {"", "-DENIED"}, {"other", "-NOAUTH"},
+	for _, step := range []struct{ password, protected, want string }{
+		{"secret", "yes", "-NOAUTH"}, {"", "yes", "-DENIED"}, {"", "no", "+PONG"}, {"other", "yes", "-NOAUTH"},
 	} {
-		do(t, s, "CONFIG", "SET", "requirepass", step.password)
+		do(t, s, "CONFIG", "SET", "requirepass", step.password, "protected-mode", step.protected)
 		peer, end := net.Pipe()
 		served := make(chan error, 1)
 		go func() { served <- s.ServeConn(remote{end}) }()
