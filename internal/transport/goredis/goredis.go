@@ -4,6 +4,7 @@ package goredis
 
 import (
 	"context"
+	"errors"
 
 	"github.com/redis/go-redis/v9"
 
@@ -32,7 +33,19 @@ func New(client redis.UniversalClient) *Transport {
 
 // Do is part of transport.Transport.
 func (t *Transport) Do(ctx context.Context, command transport.Command) (any, error) {
-	return do(ctx, t.client, command)
+	value, err := do(ctx, t.client, command)
+	t.lookAround(ctx, err)
+	return value, err
+}
+
+// lookAround has the client of a Cluster ask who has which slots, after a server did not answer: it may have been
+// replaced, and the client would notice that by itself much later.
+func (t *Transport) lookAround(ctx context.Context, err error) {
+	var answer *transport.ServerError
+	if t.cluster == nil || err == nil || errors.As(err, &answer) || errors.Is(err, context.Canceled) {
+		return
+	}
+	t.cluster.ReloadState(ctx)
 }
 
 // processor is a client of any kind.
@@ -47,21 +60,32 @@ func do(ctx context.Context, client processor, command transport.Command) (any, 
 	return result(cmd)
 }
 
-func newCmd(ctx context.Context, command transport.Command) *redis.Cmd {
+// once is a command that go-redis must not send again by itself, as its clients of Clusters do whatever MaxRetries says. If
+// it was run and only the reply got lost, the second answer would be taken for the first: a release that found nothing.
+type once struct{ *redis.Cmd }
+
+// NoRetry is part of redis.Cmder.
+func (once) NoRetry() bool { return true }
+
+func newCmd(ctx context.Context, command transport.Command) once {
 	cmd := redis.NewCmd(ctx, command.Words...)
 	if command.Key > 0 {
-		cmd.SetFirstKeyPos(int8(command.Key)) //nolint:gosec // no command has its first key so far behind
+		cmd.SetFirstKeyPos(int8(command.Key))
 	}
-	return cmd
+	return once{cmd}
 }
 
 // Pipeline is part of transport.Transport.
 func (t *Transport) Pipeline(ctx context.Context, commands []transport.Command) []transport.Reply {
-	return exec(ctx, t.client.Pipeline(), commands)
+	replies := exec(ctx, t.client.Pipeline(), commands)
+	for _, reply := range replies {
+		t.lookAround(ctx, reply.Err)
+	}
+	return replies
 }
 
 func exec(ctx context.Context, pipeline redis.Pipeliner, commands []transport.Command) []transport.Reply {
-	sent := make([]*redis.Cmd, len(commands))
+	sent := make([]once, len(commands))
 	for i, command := range commands {
 		sent[i] = newCmd(ctx, command)
 		// A pipeline only takes note of it.
@@ -96,6 +120,7 @@ func (t *Transport) Together(ctx context.Context, commands []transport.Command) 
 	if _, moved := redis.IsMovedError(replies[0].Err); moved {
 		t.cluster.ReloadState(ctx)
 	}
+	t.lookAround(ctx, replies[0].Err)
 	return replies
 }
 
