@@ -30,7 +30,7 @@ func neutral(err error) error {
 }
 
 // result is the reply to a command, or its error.
-func result(cmd once) (any, error) {
+func result(cmd *redis.Cmd) (any, error) {
 	value, err := cmd.Result()
 	if err == redis.Nil { //nolint:errorlint // wrapped, it is something else: see neutral
 		return nil, nil

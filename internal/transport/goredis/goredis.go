@@ -38,8 +38,8 @@ func (t *Transport) Do(ctx context.Context, command transport.Command) (any, err
 	return value, err
 }
 
-// lookAround has the client of a Cluster ask who has which slots, after a server did not answer: it may have been
-// replaced, and the client would notice that by itself much later.
+// lookAround has the client of a Cluster ask who serves which slots now, after a server did not answer: it may have been
+// replaced, and the client would notice that by itself after ten seconds only.
 func (t *Transport) lookAround(ctx context.Context, err error) {
 	var answer *transport.ServerError
 	if t.cluster == nil || err == nil || errors.As(err, &answer) || errors.Is(err, context.Canceled) {
@@ -47,6 +47,14 @@ func (t *Transport) lookAround(ctx context.Context, err error) {
 	}
 	t.cluster.ReloadState(ctx)
 }
+
+// once is a command that its client must not send again by itself, as those of Clusters like to do and as others may be
+// told to. A call that was run and whose reply got lost would be run twice, and the second answer be taken for the first:
+// a release that found nothing, an acquire that nobody knows to be still under way.
+type once struct{ *redis.Cmd }
+
+// NoRetry is part of redis.Cmder.
+func (once) NoRetry() bool { return true }
 
 // processor is a client of any kind.
 type processor interface {
@@ -57,20 +65,13 @@ func do(ctx context.Context, client processor, command transport.Command) (any, 
 	cmd := newCmd(ctx, command)
 	// The error is the command's own, too.
 	_ = client.Process(ctx, cmd)
-	return result(cmd)
+	return result(cmd.Cmd)
 }
-
-// once is a command that go-redis must not send again by itself, as its clients of Clusters do whatever MaxRetries says. If
-// it was run and only the reply got lost, the second answer would be taken for the first: a release that found nothing.
-type once struct{ *redis.Cmd }
-
-// NoRetry is part of redis.Cmder.
-func (once) NoRetry() bool { return true }
 
 func newCmd(ctx context.Context, command transport.Command) once {
 	cmd := redis.NewCmd(ctx, command.Words...)
 	if command.Key > 0 {
-		cmd.SetFirstKeyPos(int8(command.Key))
+		cmd.SetFirstKeyPos(int8(command.Key)) //nolint:gosec // no command has its first key so far behind
 	}
 	return once{cmd}
 }
@@ -79,7 +80,10 @@ func newCmd(ctx context.Context, command transport.Command) once {
 func (t *Transport) Pipeline(ctx context.Context, commands []transport.Command) []transport.Reply {
 	replies := exec(ctx, t.client.Pipeline(), commands)
 	for _, reply := range replies {
-		t.lookAround(ctx, reply.Err)
+		if reply.Err != nil {
+			t.lookAround(ctx, reply.Err)
+			break
+		}
 	}
 	return replies
 }
@@ -96,7 +100,7 @@ func exec(ctx context.Context, pipeline redis.Pipeliner, commands []transport.Co
 	replies := make([]transport.Reply, len(sent))
 	for i, cmd := range sent {
 		reply := &replies[i]
-		reply.Value, reply.Err = result(cmd)
+		reply.Value, reply.Err = result(cmd.Cmd)
 		if cmd.Err() == nil && cmd.Val() == nil {
 			reply.Err = neutral(err) // it was not reached
 		}
@@ -105,8 +109,9 @@ func exec(ctx context.Context, pipeline redis.Pipeliner, commands []transport.Co
 }
 
 // Together is part of transport.Transport. A Cluster's client may spread the commands over its connections, and may follow
-// a key that moved with some of them only: so the server is asked directly. If it was the wrong one, the client looks where the slots are now, and the caller, who is told that nothing was done, tries again. Hooks of the Cluster's
-// client do not see these commands; those of its nodes do.
+// a key that moved with some of them only: so the server is asked directly. If it was the wrong one, the client looks where
+// the slots are now, and the caller, who is told that nothing was done, tries again. Hooks of the Cluster's client do not
+// see these commands; those of its nodes do.
 func (t *Transport) Together(ctx context.Context, commands []transport.Command) []transport.Reply {
 	if t.cluster == nil || len(commands) == 0 {
 		return t.Pipeline(ctx, commands)
