@@ -48,7 +48,12 @@ func TestTransport(t *testing.T) {
 }
 
 func TestTransportInCluster(t *testing.T) {
-	transporttest.ExerciseCluster(t, func(t *testing.T, addrs []string) transport.Transport {
-		return &carrier{newClient(t, rueidis.ClientOption{InitAddress: addrs})}
+	transporttest.ExerciseCluster(t, func(t *testing.T, addrs []string, dial func(string) (net.Conn, error)) transport.Transport {
+		return &carrier{newClient(t, rueidis.ClientOption{
+			InitAddress: addrs,
+			DialCtxFn: func(_ context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				return dial(addr)
+			},
+		})}
 	})
 }

@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/ledger"
+	"github.com/signalbox-io/signalbox/internal/transport"
 	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
@@ -73,11 +75,38 @@ func newWorld(plan *Plan) (*world, error) {
 		MaxRetries:               5,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	w.ledger = ledger.New(goredis.New(w.direct))
+	w.ledger = ledger.New(insistent{goredis.New(w.direct)})
 	for i := range plan.Boxes {
 		w.boxes = append(w.boxes, w.newBox(i))
 	}
 	return w, nil
+}
+
+// insistent asks again when a connection broke: CLIENT KILL and restarts hit the world's own, too, and a transport sends
+// nothing twice by itself. What the world asks may be done twice.
+type insistent struct{ transport.Transport }
+
+// insistentTries is more than breaks in a row.
+const insistentTries = 5
+
+// Do is part of transport.Transport.
+func (i insistent) Do(ctx context.Context, command transport.Command) (value any, err error) {
+	for range insistentTries {
+		var answer *transport.ServerError
+		if value, err = i.Transport.Do(ctx, command); err == nil || errors.As(err, &answer) {
+			break
+		}
+	}
+	return value, err
+}
+
+// Pipeline is part of transport.Transport.
+func (i insistent) Pipeline(ctx context.Context, commands []transport.Command) []transport.Reply {
+	replies := make([]transport.Reply, len(commands))
+	for n, command := range commands {
+		replies[n].Value, replies[n].Err = i.Do(ctx, command)
+	}
+	return replies
 }
 
 // newBox makes a box as signalbox.Open would, except for the time that the client is patient for.

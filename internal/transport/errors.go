@@ -9,7 +9,8 @@ import (
 // if it could not be opened; a net.Error with Timeout; io.EOF; the error of the context. A transport translates what its
 // client library has of its own, and keeps it in the chain for those who look for it.
 //
-// The first two say that the command surely was not run. Of every other error nobody can know.
+// An answer of a server and ErrUnsent say that the command was not run; an answer may also say that a script was stopped on
+// its way. Of every other error nobody can know.
 
 // ServerError is an answer that begins with a code, such as NOPERM: the server would not run the command.
 type ServerError struct {

@@ -109,8 +109,9 @@ func exec(ctx context.Context, pipeline redis.Pipeliner, commands []transport.Co
 }
 
 // Together is part of transport.Transport. A Cluster's client may spread the commands over its connections, and may follow
-// a key that moved with some of them only: so the server is asked directly. If it was the wrong one, the client looks where the slots are now, and the caller, who is told that nothing was done, tries again. Hooks of the Cluster's
-// client do not see these commands; those of its nodes do.
+// a key that moved with some of them only: so the server is asked directly. If it was the wrong one, the client looks where
+// the slots are now, and the caller, who is told that nothing was done, tries again. Hooks of the Cluster's client do not
+// see these commands; those of its nodes do.
 func (t *Transport) Together(ctx context.Context, commands []transport.Command) []transport.Reply {
 	if t.cluster == nil || len(commands) == 0 {
 		return t.Pipeline(ctx, commands)
@@ -124,6 +125,7 @@ func (t *Transport) Together(ctx context.Context, commands []transport.Command) 
 	if _, moved := redis.IsMovedError(replies[0].Err); moved {
 		t.cluster.ReloadState(ctx)
 	}
+	t.lookAround(ctx, replies[0].Err)
 	return replies
 }
 

@@ -34,9 +34,10 @@ func TestTransport(t *testing.T) {
 }
 
 func TestTransportInCluster(t *testing.T) {
-	transporttest.ExerciseCluster(t, func(t *testing.T, addrs []string) transport.Transport {
+	transporttest.ExerciseCluster(t, func(t *testing.T, addrs []string, dial func(string) (net.Conn, error)) transport.Transport {
 		client := redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: addrs, MaxRetries: -1, ContextTimeoutEnabled: true, ClusterStateReloadInterval: time.Hour,
+			Addrs: addrs, Dialer: func(_ context.Context, _, addr string) (net.Conn, error) { return dial(addr) },
+			MaxRetries: -1, ContextTimeoutEnabled: true, ClusterStateReloadInterval: time.Hour,
 		})
 		t.Cleanup(func() {
 			if err := client.Close(); err != nil {

@@ -1,12 +1,15 @@
 package transporttest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,9 +18,10 @@ import (
 	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
-// OpenCluster returns a transport over a new client of the Cluster that has nodes at these addresses. The client looks where
-// the slots are when it has reason to, not from time to time, and is closed at the end of the test.
-type OpenCluster func(t *testing.T, addrs []string) transport.Transport
+// OpenCluster returns a transport over a new client of the Cluster that has nodes at these addresses, which connects with
+// dial. The client looks where the slots are when it has reason to, not from time to time, and is closed at the end of the
+// test.
+type OpenCluster func(t *testing.T, addrs []string, dial func(addr string) (net.Conn, error)) transport.Transport
 
 // ExerciseCluster holds a transport to what a Cluster asks of it.
 func ExerciseCluster(t *testing.T, open OpenCluster) {
@@ -28,9 +32,11 @@ func ExerciseCluster(t *testing.T, open OpenCluster) {
 		"each primary is visited":            c.primariesAreVisited,
 		"keys are followed":                  c.keysAreFollowed,
 		"together does not follow by halves": c.togetherIsWhole,
+		"nothing is sent twice":              c.nothingIsSentTwice,
 	} {
-		t.Run(name, func(t *testing.T) { rule(t, open(t, c.addrs())) })
+		t.Run(name, func(t *testing.T) { rule(t, open(t, c.addrs(), c.dial)) })
 	}
+	t.Run("who replaced a server is found", func(t *testing.T) { c.replacementIsFound(t, open(t, c.addrs(), c.dial)) })
 }
 
 // cluster is two primaries that share the slots. It is no more than the rules above need: keys in two places, and slots
@@ -38,11 +44,40 @@ func ExerciseCluster(t *testing.T, open OpenCluster) {
 type cluster struct {
 	nodes [2]*difftest.Server
 	ids   [2]string
+	lose  atomic.Int64 // of the next commands on lostKey so many have their replies lost
+}
+
+func (c *cluster) dial(addr string) (net.Conn, error) {
+	conn, err := net.DialTimeout("tcp", addr, patience)
+	return &losing{Conn: conn, lose: &c.lose}, err
+}
+
+// losing is a connection that breaks when the reply comes to a command on lostKey, if one is to be lost.
+type losing struct {
+	net.Conn
+	lose   *atomic.Int64
+	doomed atomic.Bool
+}
+
+func (l *losing) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(lostKey)) && l.lose.Add(-1) >= 0 {
+		l.doomed.Store(true)
+	}
+	return l.Conn.Write(p)
+}
+
+func (l *losing) Read(p []byte) (int, error) {
+	n, err := l.Conn.Read(p)
+	if err == nil && l.doomed.Load() {
+		return 0, errors.Join(io.EOF, l.Close())
+	}
+	return n, err
 }
 
 const (
 	slots     = 16384
-	lowerKey  = "{3560}"  // in slot 0
+	lowerKey  = "{3560}" // in slot 0
+	lostKey   = "{3560} lost"
 	higherKey = "{39296}" // in slot 16383
 )
 
@@ -201,4 +236,41 @@ func (c *cluster) togetherIsWhole(t *testing.T, over transport.Transport) {
 		t.Errorf("the counter is %v, %v; want 1", value, err)
 	}
 	c.move(t, slots-1, 1)
+}
+
+func (c *cluster) nothingIsSentTwice(t *testing.T, over transport.Transport) {
+	increment := []transport.Command{keyed("incrby", lostKey, 1)}
+	for i, send := range []func() error{
+		func() error { _, err := over.Do(soon(t), increment[0]); return err },
+		func() error { return over.Pipeline(soon(t), increment)[0].Err },
+		func() error { return over.Together(soon(t), increment)[0].Err },
+	} {
+		c.lose.Store(1)
+		if err := send(); err == nil || ledger.Undone(err) {
+			t.Errorf("a reply that was lost: %v", err)
+		}
+		if got, want := c.do(t, 0, "GET", lostKey), strconv.Itoa(i+1); got != want {
+			t.Fatalf("the counter is %q, want %q", got, want)
+		}
+	}
+	c.lose.Store(0)
+	c.do(t, 0, "DEL", lostKey) // a slot moves without keys only
+}
+
+// replacementIsFound has one node fall out and the other take its slot. It leaves the Cluster broken.
+func (c *cluster) replacementIsFound(t *testing.T, over transport.Transport) {
+	if _, err := over.Do(soon(t), keyed("get", lowerKey)); err != nil {
+		t.Fatal(err)
+	}
+	c.nodes[0].Kill()
+	c.do(t, 1, "CLUSTER", "SETSLOT", "0", "NODE", c.ids[1])
+	for end := time.Now().Add(patience); ; {
+		_, err := over.Do(soon(t), keyed("get", lowerKey))
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("a server that was replaced: %v", err)
+		}
+	}
 }
