@@ -2,7 +2,7 @@
 // promises all the same. internal/simtest does so in virtual time with all faults at once; here are real processes,
 // real sockets and real failovers, one fault at a time.
 //
-//	registry   every fault by name: what is injected, what must hold (registry.go); `go run ./internal/faults/print`
+//	registry   every fault by name: what is injected, what must hold (registry.go); `go run ./internal/faults/matrix -list`
 //	load       workers that acquire, try, cancel, hold and release over several boxes (load.go)
 //	checker    L1 and L2 in the eyes of the holders, errors that have a reason (checker.go)
 //	leftovers  L6 and L7 in the keys of the servers (leftovers.go)
