@@ -146,7 +146,11 @@ func (l *Limiter) take(
 		interval += time.Microsecond - rest
 	}
 	request := &ledger.LimitRequest{Resource: l.resource, Interval: interval, Burst: l.burst, Cost: cost, Wait: wait}
-	answer, err := l.box.ledger.Limit(ctx, request)
+	patience := time.Now().Add(l.box.claim)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(patience) {
+		patience = deadline
+	}
+	answer, err := l.box.ledger.Limit(bounded{context.WithoutCancel(ctx), patience}, request)
 	if err == nil && !answer.Taken {
 		err = &RateError{l.name, answer.Delay}
 	}
