@@ -222,7 +222,7 @@ func Is(arg []byte, word string) bool {
 // Data is the families of commands that work on data.
 func Data() [][]Spec {
 	return [][]Spec{
-		stringSpecs, keySpecs, expirySpecs, scanSpecs, listSpecs, blockingListSpecs,
+		stringSpecs, keySpecs, dumpSpecs, expirySpecs, scanSpecs, listSpecs, blockingListSpecs,
 		setSpecs, hashSpecs, sortedSetSpecs, sortedSetRangeSpecs, sortedSetStoreSpecs,
 		blockingSortedSetSpecs, randomSortedSetSpecs,
 	}
