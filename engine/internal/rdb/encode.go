@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/signalbox-io/signalbox/engine/internal/ds"
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
@@ -117,15 +118,27 @@ func (e *encoder) integer(b []byte) bool {
 	return true
 }
 
-func (e *encoder) compressed(b []byte) (ok bool) {
-	if e.squeezed, ok = e.lzf.compress(e.squeezed[:0], b, len(b)-compressGain); !ok {
+func (e *encoder) compressed(b []byte) bool {
+	squeezed, ok := e.lzf.compress(slices.Grow(e.squeezed[:0], len(b)), b, len(b)-compressGain)
+	e.squeezed = forgetLarge(squeezed)
+	if !ok {
 		return false
 	}
 	e.buf = append(e.buf, lengthSpecial<<6|stringCompressed)
-	e.length(uint64(len(e.squeezed)))
+	e.length(uint64(len(squeezed)))
 	e.length(uint64(len(b)))
-	e.put(e.squeezed)
+	e.put(squeezed)
 	return true
+}
+
+// forgetLarge returns a buffer to be used again, unless it is so large that an
+// encoder should not keep it.
+func forgetLarge(b []byte) []byte {
+	const keptBytes = 1 << 20
+	if cap(b) > keptBytes {
+		return nil
+	}
+	return b[:0]
 }
 
 // list writes a list as nodes. How many there will be stands before them, so the

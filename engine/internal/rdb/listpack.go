@@ -170,7 +170,7 @@ type listpackBuilder struct {
 }
 
 func (l *listpackBuilder) reset() {
-	l.b = append(l.b[:0], 0, 0, 0, 0, 0, 0)
+	l.b = append(forgetLarge(l.b), 0, 0, 0, 0, 0, 0)
 	l.count = 0
 }
 
