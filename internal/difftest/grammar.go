@@ -47,6 +47,8 @@ func grammar() []template {
 			"OBJECT ENCODING $key", "OBJECT REFCOUNT $key", "DEBUG DIGEST-VALUE $key+", "EXPIRETIME $key", "PEXPIRETIME $key",
 			"ECHO $value", "PING $value",
 		}},
+		{"", onlyKind, []string{"DUMP $key"}},
+		{"", mode{}, []string{"EVAL return(redis.call('RESTORE',KEYS[1],0,redis.call('DUMP',KEYS[2]),'REPLACE')) 2 $key $key"}},
 		{"", anyOrder, []string{"KEYS {*|str*|l?st:*|[sz]*}", "SCAN 0 COUNT 1000 {|MATCH *1|TYPE list}"}},
 		{"", onlyKind, []string{"RANDOMKEY", "SCAN 0 COUNT 1000"}},
 		{"list", mode{}, []string{

@@ -98,7 +98,11 @@ func (d *decoder) quicklist(kind byte) *ds.Deque {
 		}
 		switch node := d.length(); node {
 		case nodePlain:
-			list.PushBack(d.goString())
+			element := d.goString()
+			if element == "" {
+				d.fail("a large element of a list is empty")
+			}
+			list.PushBack(element)
 		case nodePacked:
 			d.pushAll(list, newListpack(d.piece()))
 		default:

@@ -138,28 +138,10 @@ func TestStreamThatIsWrittenIsRead(t *testing.T) {
 	})
 }
 
-// seeds are payload bodies of every encoding, old ones included.
-func seeds(f *testing.F) (bodies [][]byte) {
-	f.Helper()
-	for _, value := range smallValues() {
-		payload, err := rdb.AppendPayload(nil, value)
-		if err != nil {
-			f.Fatal(err)
-		}
-		bodies = append(bodies, payload[:len(payload)-10])
-	}
-	for _, body := range oldValues() {
-		if len(body) < 2000 {
-			bodies = append(bodies, []byte(body))
-		}
-	}
-	return bodies
-}
-
 // FuzzPayload decodes anything. What means something must mean the same when it
 // has been written again.
 func FuzzPayload(f *testing.F) {
-	for _, body := range seeds(f) {
+	for _, body := range bodies(f) {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -198,7 +180,7 @@ func checkRewrite(t *testing.T, value any) {
 
 // FuzzFile reads anything as a file.
 func FuzzFile(f *testing.F) {
-	for _, body := range seeds(f) {
+	for _, body := range bodies(f) {
 		f.Add([]byte("REDIS0010\xfe\x01\xfb\x01\x00" + string(body[:1]) + "\x01k" + string(body[1:]) + "\xff\x00\x00\x00\x00\x00\x00\x00\x00"))
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {

@@ -6,7 +6,7 @@ import "encoding/binary"
 //
 //	number of fields | field, value ... | 0xff
 //
-// where a number of 254 or more means that nobody knows. A string is its length,
+// where a number of 254 means that nobody knows. A string is its length,
 // in one byte, or in 0xfe and four bytes, little endian; then, for a value, the
 // number of unused bytes behind it; then its bytes.
 
@@ -27,7 +27,7 @@ type zipmap struct {
 
 func newZipmap(b []byte) *zipmap {
 	z := &zipmap{b: b, at: 1}
-	if len(b) < 2 || b[len(b)-1] != mapEnd {
+	if len(b) < 2 || b[0] == mapEnd || b[len(b)-1] != mapEnd {
 		z.wrong = "a zipmap does not end"
 	}
 	return z
