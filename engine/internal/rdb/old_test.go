@@ -132,9 +132,16 @@ func TestOldEncodingsMeanWhatTheyMeanToRedis(t *testing.T) {
 			t.Errorf("version %d: digest %s, want %s", version, got, want)
 		}
 		for key := range oldValues() {
-			got, want := command.DigestValue(space.DB(0).Peek([]byte(key), 0)), digestValue(t, redis, key)
-			if got != want {
+			o := space.DB(0).Peek([]byte(key), 0)
+			if got, want := command.DigestValue(o), digestValue(t, redis, key); got != want {
 				t.Errorf("version %d, %s: digest %s, want %s", version, key, got, want)
+			}
+			if key == "zset ziplist" || key == "hash ziplist" {
+				continue // Redis leaves long elements packed that it finds packed
+			}
+			want := do(t, redis, "OBJECT", "ENCODING", key).Text
+			if e, ok := o.Value.(interface{ Encoding() string }); ok && e.Encoding() != want {
+				t.Errorf("version %d, %s: encoding %s, want %s", version, key, e.Encoding(), want)
 			}
 		}
 	}

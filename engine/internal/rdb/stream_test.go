@@ -1,6 +1,7 @@
 package rdb_test
 
 import (
+	"errors"
 	"strconv"
 	"testing"
 
@@ -124,5 +125,46 @@ func TestStreamIsDecodedWhole(t *testing.T) {
 	}
 	if seenMs < 1_500_000_000_000 {
 		t.Errorf("the consumer was seen at %d", seenMs)
+	}
+}
+
+// TestStreamThatContradictsItself: an engine that trusts a stream's order and its
+// counters must not be given one where they are wrong.
+func TestStreamThatContradictsItself(t *testing.T) {
+	t.Parallel()
+	entry := func(ms uint64) rdb.StreamEntry {
+		return rdb.StreamEntry{ID: rdb.StreamID{Ms: ms}, Fields: []string{"f", "v"}}
+	}
+	group := func(pending ...rdb.StreamPending) []rdb.StreamGroup {
+		return []rdb.StreamGroup{{Name: "g", Pending: pending, Consumers: []rdb.StreamConsumer{{Name: "c"}}}}
+	}
+	pending := rdb.StreamPending{Consumer: "c"}
+	for want, s := range map[string]*rdb.Stream{
+		"a stream is not in order":                       {Nodes: [][]rdb.StreamEntry{{entry(2), entry(1)}}, LastID: rdb.StreamID{Ms: 2}},
+		"a stream has entries behind its last ID":        {Nodes: [][]rdb.StreamEntry{{entry(2)}}, LastID: rdb.StreamID{Ms: 1}},
+		"a stream has two groups of the same name":       {Groups: append(group(), group()...)},
+		"a group of a stream has an entry pending twice": {Groups: group(pending, pending)},
+		"an entry is pending for no consumer":            {Groups: group(rdb.StreamPending{Consumer: "other"})},
+	} {
+		payload, err := rdb.AppendPayload(nil, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkReason(t, payload, want)
+	}
+	payload, err := rdb.AppendPayload(nil, &rdb.Stream{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload[2] = 5 // the length
+	checkReason(t, payload, "a stream does not have as many entries as it says")
+}
+
+func checkReason(t *testing.T, payload []byte, want string) {
+	t.Helper()
+	_, err := rdb.DecodePayload(payload)
+	var got *rdb.Error
+	if !errors.As(err, &got) || got.Reason != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
