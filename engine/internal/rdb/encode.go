@@ -109,11 +109,11 @@ func (e *encoder) integer(b []byte) bool {
 	case !ok || n < math.MinInt32 || n > math.MaxInt32:
 		return false
 	case math.MinInt8 <= n && n <= math.MaxInt8:
-		e.buf = append(e.buf, special|stringInt8, byte(n))
+		e.buf = append(e.buf, special+stringInt8, byte(n))
 	case math.MinInt16 <= n && n <= math.MaxInt16:
-		e.buf = binary.LittleEndian.AppendUint16(append(e.buf, special|stringInt16), uint16(n))
+		e.buf = binary.LittleEndian.AppendUint16(append(e.buf, special+stringInt16), uint16(n))
 	default:
-		e.buf = binary.LittleEndian.AppendUint32(append(e.buf, special|stringInt32), uint32(n))
+		e.buf = binary.LittleEndian.AppendUint32(append(e.buf, special+stringInt32), uint32(n))
 	}
 	return true
 }
@@ -124,7 +124,7 @@ func (e *encoder) compressed(b []byte) bool {
 	if !ok {
 		return false
 	}
-	e.buf = append(e.buf, lengthSpecial<<6|stringCompressed)
+	e.buf = append(e.buf, lengthSpecial<<6+stringCompressed)
 	e.length(uint64(len(squeezed)))
 	e.length(uint64(len(b)))
 	e.put(squeezed)

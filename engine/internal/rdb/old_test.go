@@ -208,6 +208,7 @@ func TestWhatCannotBeReadSaysWhy(t *testing.T) {
 		"REDIS0010\x04\x01k\x02\x01f\x00\x01f\x00":                {Offset: 16, Reason: "a hash has a field twice"},
 		"REDIS0010\x03\x01k\x01\x01m\xfd":                         {Offset: 13, Reason: "a score is no number"},
 		"REDIS0010\x12\x01k\x01\x02" + str(listpack("\x81a")[:8]): {Offset: 14, Reason: "a listpack does not have the length that it says"},
+		"REDIS0010\x12\x01k\x01\x01\x00":                          {Offset: 14, Reason: "a large element of a list is empty"},
 		"REDIS0010\x00\x01k\x01v\xff\x001234567":                  {Offset: 15, Reason: "the checksum is wrong: the file is damaged"},
 	} {
 		_, err := readRecords(strings.NewReader(input))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 	"github.com/signalbox-io/signalbox/engine/internal/rdb"
 	"github.com/signalbox-io/signalbox/internal/difftest"
@@ -61,10 +62,19 @@ func TestPayloadsAreThoseOfRedis(t *testing.T) {
 	}
 	checkBytes(t, conn, set("5", "-70000", "12"))
 	checkBytes(t, conn, set("1"))
+	checkBytes(t, conn, list(nodes()...))
 	checkBytes(t, conn, zset([]float64{2, 1.5}, ""))
 	for _, score := range []float64{0, math.Copysign(0, -1), 1, 1.5, 1e20, 1e17, -2.25, math.Inf(1), math.Inf(-1), 1 << 53, -1 << 62, 1 << 63} {
 		checkBytes(t, conn, zset([]float64{score}, ""))
 	}
+}
+
+// nodes are elements that fill several nodes of a list.
+func nodes() (elements []string) {
+	for i := range 30 {
+		elements = append(elements, noise(1000+i))
+	}
+	return elements
 }
 
 func checkBytes(t *testing.T, conn *difftest.Conn, value any) {
@@ -123,5 +133,23 @@ func TestDecodedStringIsTheCallers(t *testing.T) {
 	clear(payload)
 	if got := string(value.(*keyspace.String).Bytes); got != "text" {
 		t.Errorf("the value has changed with the payload: %q", got)
+	}
+}
+
+// TestEmptyCollections: a keyspace must not hold one, and old versions of Redis
+// have left some in files.
+func TestEmptyCollections(t *testing.T) {
+	t.Parallel()
+	for _, empty := range []any{ds.NewDeque(), ds.NewSet(), ds.NewHash(), ds.NewSortedSet(), ds.NewLargeSortedSet()} {
+		payload, err := rdb.AppendPayload(nil, empty)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkReason(t, payload, "a collection without elements")
+		file := writeFile(t, []rdb.Record{rdb.Key{Name: []byte("k"), Value: empty, ExpireAtMs: 5}, rdb.Key{Name: []byte("l"), Value: list("a")}})
+		records := readFile(t, file)
+		if len(records) != 1 || string(records[0].(rdb.Key).Name) != "l" || records[0].(rdb.Key).ExpireAtMs != 0 {
+			t.Errorf("%T: got %v, want the other key alone", empty, records)
+		}
 	}
 }

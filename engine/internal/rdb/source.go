@@ -94,7 +94,7 @@ func (s *source) fill(n int) bool {
 		switch {
 		case s.end >= n:
 			return true
-		case err == io.EOF: //nolint:errorlint // a Reader returns it as it is
+		case err == io.EOF:
 			s.failRead(io.ErrUnexpectedEOF)
 			return false
 		case err == nil && idle == emptyReads:
