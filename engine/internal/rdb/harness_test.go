@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/signalbox-io/signalbox/engine/internal/command"
@@ -16,11 +17,8 @@ import (
 
 // noise is n bytes that do not compress.
 func noise(n int) string {
-	r := rand.New(rand.NewPCG(1, uint64(n)))
 	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(r.Uint32())
-	}
+	_, _ = rand.NewChaCha8([32]byte{byte(n), byte(n >> 8)}).Read(b) // it never fails
 	return string(b)
 }
 
@@ -42,10 +40,19 @@ func texts() []string {
 }
 
 // large are strings around the bounds of the longest forms.
-func large() []string {
+var large = sync.OnceValue(func() []string {
 	return []string{
 		noise(8192), noise(16377), noise(16378), noise(16383), noise(16384), noise(100_000), strings.Repeat("long ", 30_000),
-		noise(1<<21 - 6), noise(1<<21 - 1), noise(10 << 20), strings.Repeat("0123456789", 1<<20),
+		noise(1<<21 - 6), noise(1<<21 - 1),
+	}
+})
+
+// huge are values of 10 MB.
+func huge() map[string]any {
+	random, text := noise(10<<20), strings.Repeat("0123456789", 1<<20)
+	return map[string]any{
+		"huge noise": &keyspace.String{Bytes: []byte(random)}, "huge text": &keyspace.String{Bytes: []byte(text)},
+		"list of huge texts": list("a", random, text, "b"), "hash of huge texts": hash("f", random, text, "v"),
 	}
 }
 
@@ -107,7 +114,7 @@ func samples() map[string]any {
 	all["list of numbers"] = list(numbered(5_000, "")...)
 	all["set of small integers"] = set(numbered(512, "-")...)
 	all["set of few integers"] = set("5", "-70000", "12")
-	all["set of wide integers"] = set("1", strconv.Itoa(math.MaxInt64), strconv.Itoa(math.MinInt64))
+	all["set of wide integers"] = set("1", strconv.FormatInt(math.MaxInt64, 10), strconv.FormatInt(math.MinInt64, 10))
 	all["set of 513 integers"] = set(numbered(513, "")...)
 	all["set of texts"] = set(texts()...)
 	all["set of large texts"] = set(large()...)

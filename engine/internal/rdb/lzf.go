@@ -51,6 +51,9 @@ func lzfLength(src []byte) (length int, ok bool) {
 			return 0, false
 		}
 		length += n + 2
+		if length < 0 { // more than an int holds
+			return 0, false
+		}
 	}
 	return length, i == len(src)
 }

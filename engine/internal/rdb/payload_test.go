@@ -2,6 +2,7 @@ package rdb_test
 
 import (
 	"bytes"
+	"maps"
 	"math"
 	"testing"
 
@@ -16,7 +17,9 @@ import (
 func TestPayloadsMoveBetweenRedisAndUs(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, difftest.Redis(t, "--sanitize-dump-payload", "yes"))
-	for name, value := range samples() {
+	all := samples()
+	maps.Copy(all, huge())
+	for name, value := range all {
 		fill(t, conn, "theirs", value)
 		want := digestValue(t, conn, "theirs")
 		theirs := do(t, conn, "DUMP", "theirs").Text
