@@ -47,6 +47,11 @@ func grammar() []template {
 			"OBJECT ENCODING $key", "OBJECT REFCOUNT $key", "DEBUG DIGEST-VALUE $key+",
 			"ECHO $value", "PING $value",
 		}},
+		// What was made to expire in a thousand seconds does so when the server
+		// that was asked later says so.
+		{"", onlyKind, []string{"EXPIRETIME $key", "PEXPIRETIME $key"}},
+		{"", onlyKind, []string{"DUMP $key"}},
+		{"", mode{}, []string{"EVAL return(redis.call('RESTORE',KEYS[1],0,redis.call('DUMP',KEYS[2]),'REPLACE')) 2 $key $key"}},
 		{"", anyOrder, []string{"KEYS {*|str*|l?st:*|[sz]*}", "SCAN 0 COUNT 1000 {|MATCH *1|TYPE list}"}},
 		// The two servers do not read their clocks at the same moment.
 		{"", onlyKind, []string{"EXPIRETIME $key", "PEXPIRETIME $key"}},

@@ -255,7 +255,7 @@ func Is(arg []byte, word string) bool {
 // Data is the families of commands that work on data.
 func Data() [][]Spec {
 	return [][]Spec{
-		stringSpecs, bitmapSpecs, keySpecs, expirySpecs, scanSpecs, listSpecs, blockingListSpecs,
+		stringSpecs, bitmapSpecs, keySpecs, dumpSpecs, expirySpecs, scanSpecs, listSpecs, blockingListSpecs,
 		setSpecs, hashSpecs, sortedSetSpecs, sortedSetRangeSpecs, sortedSetStoreSpecs,
 		blockingSortedSetSpecs, randomSortedSetSpecs, sortSpecs,
 		streamSpecs, streamReadSpecs, streamGroupSpecs, streamInfoSpecs,

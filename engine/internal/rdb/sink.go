@@ -1,0 +1,58 @@
+package rdb
+
+import (
+	"io"
+)
+
+// sinkBytes is how much a sink that writes to a stream gathers before it does.
+const sinkBytes = 64 << 10
+
+// sink takes the bytes of an output in order, sums them, and remembers the first
+// error of the writer; from then on it only counts what it is given.
+type sink struct {
+	to     io.Writer // nil if all bytes stay in buf
+	buf    []byte
+	crc    uint64
+	summed int // buf[:summed] is in crc
+	err    error
+}
+
+// put takes bytes. A long piece goes to the stream as it is.
+func (s *sink) put(b []byte) {
+	if s.to != nil && len(b) >= sinkBytes {
+		s.flush()
+		s.crc = updateCRC(s.crc, b)
+		s.write(b)
+		return
+	}
+	s.buf = append(s.buf, b...)
+	s.relieve()
+}
+
+// relieve passes on what has gathered, if that is enough. Whoever appends to buf
+// calls it now and then.
+func (s *sink) relieve() {
+	if s.to != nil && len(s.buf) >= sinkBytes {
+		s.flush()
+	}
+}
+
+// flush passes on all that has gathered.
+func (s *sink) flush() {
+	s.checksum()
+	s.write(s.buf)
+	s.buf, s.summed = s.buf[:0], 0
+}
+
+func (s *sink) write(b []byte) {
+	if s.err == nil {
+		_, s.err = s.to.Write(b)
+	}
+}
+
+// checksum is that of all bytes taken so far.
+func (s *sink) checksum() uint64 {
+	s.crc = updateCRC(s.crc, s.buf[s.summed:])
+	s.summed = len(s.buf)
+	return s.crc
+}
