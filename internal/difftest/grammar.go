@@ -30,6 +30,12 @@ var (
 	onlyKind = mode{loose: true}
 )
 
+// expiryScript tells when a key expires. A time that came from a request is the same on
+// both servers; one that is counted from now is not, and is told as positive only.
+const expiryScript = `local at = {redis.call('EXPIRETIME', KEYS[1]), redis.call('PEXPIRETIME', KEYS[1])}
+if at[1] > 0 and at[1] < 4102444800 then return 'in some time' end
+return at`
+
 func grammar() []template {
 	return append(streamGrammar(), []template{
 		{"str", mode{}, []string{
@@ -44,7 +50,7 @@ func grammar() []template {
 			"DEL $key+", "UNLINK $key", "EXISTS $key+", "TYPE $key", "TOUCH $key+", "RENAME $key $key", "RENAMENX $key $key",
 			"COPY $key $key {|REPLACE|DB 1}", "MOVE $key 1", "EXPIRE $key {1000|-1} {|NX|XX|GT|LT}",
 			"EXPIREAT $key 4102444800 {|NX|XX|GT|LT}", "PEXPIREAT $key 4102444900500", "PERSIST $key", "DBSIZE",
-			"OBJECT ENCODING $key", "OBJECT REFCOUNT $key", "DEBUG DIGEST-VALUE $key+", "EXPIRETIME $key", "PEXPIRETIME $key",
+			"OBJECT ENCODING $key", "OBJECT REFCOUNT $key", "DEBUG DIGEST-VALUE $key+", "EVAL $expiry 1 $key",
 			"ECHO $value", "PING $value",
 		}},
 		{"", anyOrder, []string{"KEYS {*|str*|l?st:*|[sz]*}", "SCAN 0 COUNT 1000 {|MATCH *1|TYPE list}"}},
@@ -177,6 +183,8 @@ func (s *source) value(name, group string) string {
 		return group + ":" + strconv.Itoa(s.IntN(keysPerGroup))
 	case "equal":
 		return "equal:" + strconv.Itoa(s.IntN(keysPerGroup))
+	case "expiry":
+		return expiryScript
 	case "index":
 		return strconv.Itoa(s.IntN(13) - 6)
 	}
