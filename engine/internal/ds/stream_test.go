@@ -138,8 +138,14 @@ func (r *streamRun) trim(t *rapid.T) {
 func (r *streamRun) clone(t *rapid.T) {
 	old := r.s
 	r.s = old.Clone()
+	// Each gets an entry where the other has its own.
 	id, _ := old.LastID.Next()
 	old.Append(id, [][]byte{[]byte("must"), []byte("not reach the copy")})
+	r.append(t)
+	if e, ok := old.Entry(id); !ok || flattenEntry(e) != (modelEntry{id, "4 must18 not reach the copy"}) {
+		t.Fatalf("an entry of the copy is in the original: %q", flattenEntry(e).pairs)
+	}
+	old.Delete(old.FirstID())
 	old.Trim(StreamTrim{MaxLen: 0})
 	if old.Len() != 0 || old.FirstID() != (StreamID{}) || old.LastEntryID() != (StreamID{}) {
 		t.Fatalf("%d entries are left of none", old.Len())
