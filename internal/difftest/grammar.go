@@ -30,6 +30,12 @@ var (
 	onlyKind = mode{loose: true}
 )
 
+// expiryScript tells when a key expires. A time that came from a request is the same on
+// both servers; one that is counted from now is not, and is told as positive only.
+const expiryScript = `local at = {redis.call('EXPIRETIME', KEYS[1]), redis.call('PEXPIRETIME', KEYS[1])}
+if at[1] > 0 and at[1] < 4102444800 then return 'in some time' end
+return at`
+
 func grammar() []template {
 	return append(streamGrammar(), []template{
 		{"str", mode{}, []string{
@@ -44,7 +50,7 @@ func grammar() []template {
 			"DEL $key+", "UNLINK $key", "EXISTS $key+", "TYPE $key", "TOUCH $key+", "RENAME $key $key", "RENAMENX $key $key",
 			"COPY $key $key {|REPLACE|DB 1}", "MOVE $key 1", "EXPIRE $key {1000|-1} {|NX|XX|GT|LT}",
 			"EXPIREAT $key 4102444800 {|NX|XX|GT|LT}", "PEXPIREAT $key 4102444900500", "PERSIST $key", "DBSIZE",
-			"OBJECT ENCODING $key", "OBJECT REFCOUNT $key", "DEBUG DIGEST-VALUE $key+",
+			"OBJECT ENCODING $key", "OBJECT REFCOUNT $key", "DEBUG DIGEST-VALUE $key+", "EVAL $expiry 1 $key",
 			"ECHO $value", "PING $value",
 		}},
 		// What was made to expire in a thousand seconds does so when the server
@@ -53,8 +59,6 @@ func grammar() []template {
 		{"", onlyKind, []string{"DUMP $key"}},
 		{"", mode{}, []string{"EVAL return(redis.call('RESTORE',KEYS[1],0,redis.call('DUMP',KEYS[2]),'REPLACE')) 2 $key $key"}},
 		{"", anyOrder, []string{"KEYS {*|str*|l?st:*|[sz]*}", "SCAN 0 COUNT 1000 {|MATCH *1|TYPE list}"}},
-		// The two servers do not read their clocks at the same moment.
-		{"", onlyKind, []string{"EXPIRETIME $key", "PEXPIRETIME $key"}},
 		{"", onlyKind, []string{"RANDOMKEY", "SCAN 0 COUNT 1000"}},
 		{"list", mode{}, []string{
 			"LPUSH $key $value+", "RPUSH $key $value+", "LPUSHX $key $value", "RPUSHX $key $value+", "LPOP $key {|0|1|2}",
@@ -190,6 +194,8 @@ func (s *source) value(name, group string) string {
 		return strconv.Itoa(s.IntN(100))
 	case "field":
 		return []string{"u", "i"}[s.IntN(2)] + strconv.Itoa(1+s.IntN(63))
+	case "expiry":
+		return expiryScript
 	case "index":
 		return strconv.Itoa(s.IntN(13) - 6)
 	}

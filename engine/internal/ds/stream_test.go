@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,15 +14,16 @@ import (
 // modelEntry is an entry of the slice that a stream is held against.
 type modelEntry struct {
 	id    StreamID
-	pairs string // fields and values, each as a Go string
+	pairs string // fields and values, each after its length
 }
 
 func flatten(pairs [][]byte) string {
-	var b strings.Builder
+	var b []byte
 	for _, p := range pairs {
-		fmt.Fprintf(&b, "%q", p)
+		b = append(strconv.AppendInt(b, int64(len(p)), 10), ' ')
+		b = append(b, p...)
 	}
-	return b.String()
+	return string(b)
 }
 
 func flattenEntry(e StreamEntry) modelEntry {
@@ -60,7 +62,7 @@ func (r *streamRun) idOf(t *rapid.T) StreamID {
 }
 
 func (r *streamRun) append(t *rapid.T) {
-	for range rapid.IntRange(1, 60).Draw(t, "count") {
+	for range rapid.IntRange(1, 40).Draw(t, "count") {
 		id := r.last
 		if rapid.Bool().Draw(t, "newMs") {
 			id.Ms += 1 << rapid.IntRange(0, 20).Draw(t, "step")
@@ -136,8 +138,14 @@ func (r *streamRun) trim(t *rapid.T) {
 func (r *streamRun) clone(t *rapid.T) {
 	old := r.s
 	r.s = old.Clone()
+	// Each gets an entry where the other has its own.
 	id, _ := old.LastID.Next()
 	old.Append(id, [][]byte{[]byte("must"), []byte("not reach the copy")})
+	r.append(t)
+	if e, ok := old.Entry(id); !ok || flattenEntry(e) != (modelEntry{id, "4 must18 not reach the copy"}) {
+		t.Fatalf("an entry of the copy is in the original: %q", flattenEntry(e).pairs)
+	}
+	old.Delete(old.FirstID())
 	old.Trim(StreamTrim{MaxLen: 0})
 	if old.Len() != 0 || old.FirstID() != (StreamID{}) || old.LastEntryID() != (StreamID{}) {
 		t.Fatalf("%d entries are left of none", old.Len())
