@@ -74,7 +74,7 @@ func (m *QuorumMutex) Acquire(ctx context.Context, options ...AcquireOption) (*Q
 			return lease, nil
 		}
 		if over(ctx) != nil {
-			return nil, errors.Join(ended(ctx, m.name), err)
+			return nil, ended(ctx, m.name)
 		}
 		if !isBusy(err) && !errors.Is(err, ErrUnavailable) {
 			return nil, err
@@ -126,6 +126,10 @@ func (m *QuorumMutex) attempt(ctx context.Context, options []AcquireOption, wait
 			"have a meaning here", m.name, ErrInvalid)
 	}
 	leases, errs := m.collect(ctx, options, wait, t.ttl)
+	if over(ctx) != nil {
+		giveUp(ctx, leases)
+		return nil, ended(ctx, m.name)
+	}
 	if len(leases) < m.quorum.majority {
 		giveUp(ctx, leases)
 		return nil, m.failure(len(leases), errs)
@@ -186,25 +190,21 @@ func giveUp(ctx context.Context, leases []*Lease) {
 	all.Wait()
 }
 
-// failure puts what the servers said into one error: busy if one was, for then others may be behind it.
+// failure puts what the servers said into one error: what will not pass by itself first; then busy, if one was, for
+// others may be behind it; else unavailable, which a server is too that did not answer in the time it was given.
 func (m *QuorumMutex) failure(granted int, errs []error) error {
 	kind := ErrUnavailable
 	for _, err := range errs {
-		if !errors.Is(err, ErrUnavailable) {
-			kind = nil
-		}
-		if isBusy(err) {
+		switch {
+		case isBusy(err):
 			kind = ErrBusy
-			break
+		case errors.Is(err, ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		default:
+			return err
 		}
 	}
-	all := errors.Join(errs...)
-	if kind == nil || errors.Is(all, kind) {
-		return fmt.Errorf("acquire %q: %d of %d servers, %d are needed: %w",
-			m.name, granted, len(m.quorum.boxes), m.quorum.majority, all)
-	}
-	return fmt.Errorf("acquire %q: %w: %d of %d servers, %d are needed: %w",
-		m.name, kind, granted, len(m.quorum.boxes), m.quorum.majority, all)
+	return fmt.Errorf("acquire %q: %w: %d of %d servers, %d are needed: %v", m.name, kind, granted, len(m.quorum.boxes),
+		m.quorum.majority, errors.Join(errs...)) //nolint:errorlint // a time limit in there is not the caller's
 }
 
 // raise makes the largest of the tokens that of all, and has the majority know it before anybody uses it: so the next
@@ -226,14 +226,13 @@ func (m *QuorumMutex) raise(ctx context.Context, leases []*Lease) (*QuorumLease,
 			if err == nil && hold == ledger.Held && lease.Err() == nil {
 				held = append(held, lease)
 			} else {
-				errs = append(errs, errors.Join(err, lease.Err()))
+				errs = append(errs, fmt.Errorf("%w: raise %q: %v", ErrUnavailable, m.name, errors.Join(err, lease.Err()))) //nolint:errorlint // what counts is that it is not held
 			}
 		})
 	}
 	all.Wait()
 	if len(held) < m.quorum.majority {
-		return nil, fmt.Errorf("acquire %q: %w: %d of %d servers, %d are needed: %w", m.name, ErrUnavailable,
-			len(held), len(m.quorum.boxes), m.quorum.majority, errors.Join(errs...))
+		return nil, m.failure(len(held), errs)
 	}
 	l := &QuorumLease{name: m.name, token: token, majority: m.quorum.majority, leases: leases, held: len(held)}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
