@@ -41,6 +41,56 @@ func TestDumpMovesKeysBetweenServers(t *testing.T) {
 	}
 }
 
+// TestDumpMovesStreamsBetweenServers moves streams with gaps, groups and pending
+// entries both ways, and goes on adding and trimming on both sides: where chunks end, and
+// so what trimming with ~ removes, must not show that the stream has moved.
+func TestDumpMovesStreamsBetweenServers(t *testing.T) {
+	t.Parallel()
+	redis, ours := connectTo(t, difftest.Redis(t, "--sanitize-dump-payload", "yes").Dial), connectTo(t, dial(t))
+	for name, way := range map[string][2]*difftest.Conn{"from Redis": {redis, ours}, "to Redis": {ours, redis}} {
+		source, target := way[0], way[1]
+		for i := range 730 {
+			must(t, source, "XADD", name, strconv.Itoa(i/3+1)+"-"+strconv.Itoa(i%3+1), "f"+strconv.Itoa(i/90%2), noiseOf(i), "g", strconv.Itoa(i*i))
+		}
+		for i := 1; i < 240; i += 7 {
+			must(t, source, "XDEL", name, strconv.Itoa(i)+"-2", strconv.Itoa(i+2)+"-1")
+		}
+		must(t, source, "XTRIM", name, "MAXLEN", "600")
+		must(t, source, "XGROUP", "CREATE", name, "group", "50")
+		must(t, source, "XGROUP", "CREATE", name, "other", "99-1", "ENTRIESREAD", "5")
+		must(t, source, "XREADGROUP", "GROUP", "group", "ann", "COUNT", "20", "STREAMS", name, ">")
+		must(t, source, "XREADGROUP", "GROUP", "group", "bob", "COUNT", "9", "STREAMS", name, ">")
+		must(t, source, "XACK", name, "group", "60-1", "60-2")
+		must(t, target, "RESTORE", name, "0", must(t, source, "DUMP", name).Text)
+		for i, request := range [][]string{
+			{"XINFO", "STREAM", name},
+			{"XINFO", "GROUPS", name},
+			{"XPENDING", name, "group"},
+			{"DEBUG", "DIGEST-VALUE", name},
+			{"XADD", name, "1000-1", "f", "v"},
+			{"XTRIM", name, "MAXLEN", "~", "250"},
+			{"XADD", name, "1000-2", "f", noiseOf(9)},
+			{"XREADGROUP", "GROUP", "group", "ann", "COUNT", "30", "STREAMS", name, ">"},
+			{"XRANGE", name, "-", "+"},
+			{"XTRIM", name, "MINID", "~", "180"},
+			{"XINFO", "STREAM", name},
+			{"XINFO", "GROUPS", name},
+		} {
+			if want, got := must(t, source, request...).String(), must(t, target, request...).String(); got != want {
+				t.Fatalf("%s, request %d, %q: the copy says\n%.800s\nthe original\n%.800s", name, i, request, got, want)
+			}
+		}
+	}
+}
+
+// noiseOf is text of a length that varies, with integers among it.
+func noiseOf(i int) string {
+	if i%5 == 0 {
+		return strconv.Itoa(i - 300)
+	}
+	return strings.Repeat(strconv.Itoa(i), 1+i%37)
+}
+
 // keysOfAllTypes are requests that each make a key.
 func keysOfAllTypes(t *testing.T) [][]string {
 	t.Helper()

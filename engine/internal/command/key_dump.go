@@ -90,12 +90,9 @@ func restore(c *Ctx) error {
 	if !rdb.CheckPayload(c.Args[3]) {
 		return errPayload
 	}
-	value, err := rdb.DecodePayload(c.Args[3])
+	value, err := rdb.DecodePayload(c.Args[3], &c.Space.Limits)
 	if err != nil {
 		return errPayloadData
-	}
-	if _, isStream := value.(*rdb.Stream); isStream {
-		return errPayloadData // nothing holds streams
 	}
 	c.putRestored(key, value, ttlMs, options)
 	c.Out.SimpleString("OK")

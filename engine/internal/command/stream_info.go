@@ -55,7 +55,7 @@ func xinfoStream(c *Ctx) error {
 		c.Out.Map(10)
 	}
 	writeIntFact(c, "length", int64(stream.Len()))
-	writeIntFact(c, "radix-tree-keys", int64(stream.Chunks()))
+	writeIntFact(c, "radix-tree-keys", int64(stream.ChunkCount()))
 	writeIntFact(c, "radix-tree-nodes", int64(stream.TreeNodes()))
 	writeIDFact(c, "last-generated-id", stream.LastID)
 	writeIDFact(c, "max-deleted-entry-id", stream.MaxDeletedID)

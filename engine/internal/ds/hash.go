@@ -21,6 +21,9 @@ func (h *Hash) Within(limits *Limits) {
 	}
 }
 
+// Enlarge makes the hash one that has been too large to be compact.
+func (h *Hash) Enlarge() { h.limits = nil }
+
 // Len returns the number of fields.
 func (h *Hash) Len() int { return h.fields.Len() }
 

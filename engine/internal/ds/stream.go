@@ -45,8 +45,8 @@ func (s *Stream) Len() int { return s.length }
 // Encoding returns the name that OBJECT ENCODING has for any stream.
 func (s *Stream) Encoding() string { return "stream" }
 
-// Chunks returns the number of chunks.
-func (s *Stream) Chunks() int { return len(s.chunks) }
+// ChunkCount returns the number of chunks.
+func (s *Stream) ChunkCount() int { return len(s.chunks) }
 
 // Append adds an entry at the end. Its ID must be above LastID, and pairs are its fields
 // and values in turn, at least one of each, which are copied. It reports whether the entry

@@ -106,16 +106,22 @@ func (c *streamChunk) add(id StreamID, pairs [][]byte) {
 }
 
 // id returns the ID of the i-th entry that is present, and where its fields begin.
-func (c *streamChunk) id(i int) (id StreamID, rest []byte) {
-	rest = c.data[c.index[i]:]
+func (c *streamChunk) id(i int) (id StreamID, rest []byte) { return c.idAt(int(c.index[i])) }
+
+// idAt returns the same of the entry that begins at a place in data.
+func (c *streamChunk) idAt(at int) (id StreamID, rest []byte) {
+	rest = c.data[at:]
 	ms, n := binary.Uvarint(rest)
 	seq, m := binary.Varint(rest[n:])
 	return StreamID{c.first.Ms + ms, c.first.Seq + uint64(seq)}, rest[n+m:]
 }
 
 // entry returns the i-th entry that is present.
-func (c *streamChunk) entry(i int) StreamEntry {
-	id, rest := c.id(i)
+func (c *streamChunk) entry(i int) StreamEntry { return c.entryAt(int(c.index[i])) }
+
+// entryAt returns the entry that begins at a place in data.
+func (c *streamChunk) entryAt(at int) StreamEntry {
+	id, rest := c.idAt(at)
 	own, n := binary.Uvarint(rest)
 	e := StreamEntry{ID: id, count: int(own), data: rest[n:]}
 	if own == 0 {

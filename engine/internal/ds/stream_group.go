@@ -84,7 +84,7 @@ func (s *Stream) Advance(g *StreamGroup, id StreamID) {
 	if g.EntriesRead != UnknownReads && !s.deletedFrom(id) {
 		g.EntriesRead++
 	} else {
-		g.EntriesRead = s.entriesUpTo(id)
+		g.EntriesRead = s.EntriesUpTo(id)
 	}
 	g.LastID = id
 }
@@ -97,7 +97,7 @@ func (s *Stream) Lag(g *StreamGroup) (lag int64, ok bool) {
 	if g.EntriesRead != UnknownReads && !s.deletedFrom(g.LastID) {
 		return s.EntriesAdded - g.EntriesRead, true
 	}
-	if read := s.entriesUpTo(g.LastID); read != UnknownReads {
+	if read := s.EntriesUpTo(g.LastID); read != UnknownReads {
 		return s.EntriesAdded - read, true
 	}
 	return 0, false
@@ -110,9 +110,9 @@ func (s *Stream) deletedFrom(id StreamID) bool {
 		!s.MaxDeletedID.Less(s.FirstID()) && !s.MaxDeletedID.Less(id)
 }
 
-// entriesUpTo returns how many entries were added up to id. It is known at the ends of the
+// EntriesUpTo returns how many entries were added up to id. It is known at the ends of the
 // stream only, and UnknownReads anywhere else.
-func (s *Stream) entriesUpTo(id StreamID) int64 {
+func (s *Stream) EntriesUpTo(id StreamID) int64 {
 	if s.EntriesAdded == 0 {
 		return 0
 	}

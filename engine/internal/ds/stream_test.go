@@ -256,8 +256,8 @@ func TestStreamTrimmedAllTheTimeKeepsNoMoreThanItHolds(t *testing.T) {
 		s.Append(StreamID{uint64(i + 1), 0}, [][]byte{[]byte("f"), []byte("v")})
 		s.Trim(StreamTrim{MaxLen: 1000})
 	}
-	if s.Len() != 1000 || s.Chunks() > 11 || cap(s.chunks) > 40 {
-		t.Errorf("%d entries in %d chunks, with room for %d", s.Len(), s.Chunks(), cap(s.chunks))
+	if s.Len() != 1000 || s.ChunkCount() > 11 || cap(s.chunks) > 40 {
+		t.Errorf("%d entries in %d chunks, with room for %d", s.Len(), s.ChunkCount(), cap(s.chunks))
 	}
 }
 
@@ -406,7 +406,7 @@ func TestStreamEntryHasALimit(t *testing.T) {
 	t.Parallel()
 	half := make([]byte, MaxStreamEntryBytes/2)
 	s := NewStream()
-	if s.Append(StreamID{1, 0}, [][]byte{half, half, half, nil}) || s.Len() != 0 || s.Chunks() != 0 {
+	if s.Append(StreamID{1, 0}, [][]byte{half, half, half, nil}) || s.Len() != 0 || s.ChunkCount() != 0 {
 		t.Error("an entry above the limit was added")
 	}
 }

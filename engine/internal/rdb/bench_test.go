@@ -50,7 +50,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.SetBytes(int64(len(payload)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := rdb.DecodePayload(payload); err != nil {
+				if _, err := decode(payload); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -21,7 +21,7 @@ func (d *decoder) value(kind byte) any {
 // isEmptyCollection reports whether v is a collection that must not be empty, and
 // is. A stream may be.
 func isEmptyCollection(v any) bool {
-	if _, isStream := v.(*Stream); isStream {
+	if _, isStream := v.(*ds.Stream); isStream {
 		return false
 	}
 	c, ok := v.(interface{ Len() int })
@@ -53,11 +53,11 @@ func (d *decoder) decode(kind byte) any {
 	case typeSetListpack:
 		return d.packedSet(newListpack(d.piece()))
 	case typeHashZipmap:
-		return d.packedHash(newZipmap(d.piece()))
+		return d.packedHash(newZipmap(d.piece()), d.limits) // converted if large
 	case typeHashZiplist:
-		return d.packedHash(newZiplist(d.piece()))
+		return d.packedHash(newZiplist(d.piece()), &unlimited)
 	case typeHashListpack:
-		return d.packedHash(newListpack(d.piece()))
+		return d.packedHash(newListpack(d.piece()), &unlimited)
 	case typeSortedSetZiplist:
 		return d.packedSortedSet(newZiplist(d.piece()))
 	case typeSortedSetPack:
@@ -70,6 +70,12 @@ func (d *decoder) decode(kind byte) any {
 	}
 	d.fail("no such type of value: " + strconv.Itoa(int(kind)))
 	return nil
+}
+
+// unlimited holds for a collection while it is read that arrives packed: its elements
+// may be of any size.
+var unlimited = ds.Limits{
+	HashEntries: math.MaxInt, HashBytes: math.MaxInt, SortedSetEntries: math.MaxInt, SortedSetBytes: math.MaxInt,
 }
 
 // piece reads the string that holds a packed collection. It is valid until the
@@ -126,8 +132,14 @@ func (d *decoder) conclude(p packed) {
 	}
 }
 
-func (d *decoder) set() *ds.Set {
+func (d *decoder) newSet() *ds.Set {
 	set := ds.NewSet()
+	set.Within(d.limits)
+	return set
+}
+
+func (d *decoder) set() *ds.Set {
+	set := d.newSet()
 	for n := d.length(); n > 0 && !d.failed(); n-- {
 		if member, _ := d.text(); !set.Add(member) {
 			d.fail("a set has a member twice")
@@ -137,7 +149,7 @@ func (d *decoder) set() *ds.Set {
 }
 
 func (d *decoder) packedSet(p packed) *ds.Set {
-	set := ds.NewSet()
+	set := d.newSet()
 	var buf [20]byte
 	for e, ok := p.next(); ok && !d.failed(); e, ok = p.next() {
 		if !set.Add(e.bytes(&buf)) {
@@ -150,6 +162,7 @@ func (d *decoder) packedSet(p packed) *ds.Set {
 
 func (d *decoder) hash() *ds.Hash {
 	hash := ds.NewHash()
+	hash.Within(d.limits)
 	for n := d.length(); n > 0 && !d.failed(); n-- {
 		field := d.goString()
 		item := d.item
@@ -162,14 +175,19 @@ func (d *decoder) hash() *ds.Hash {
 	return hash
 }
 
-func (d *decoder) packedHash(p packed) *ds.Hash {
+func (d *decoder) packedHash(p packed, limits *ds.Limits) *ds.Hash {
 	hash := ds.NewHash()
+	hash.Within(limits)
 	var buf [20]byte
 	d.pairs(p, func(field, value element) {
 		if !hash.Set(field.bytes(&buf), value.String()) {
 			d.fail("a hash has a field twice")
 		}
 	})
+	if hash.Len() > d.limits.HashEntries {
+		hash.Enlarge()
+	}
+	hash.Within(d.limits)
 	return hash
 }
 
@@ -201,12 +219,12 @@ func (d *decoder) sortedSet(readScore func() float64) *ds.SortedSet {
 		}
 		d.addMember(z, member, score, item)
 	}
-	limits := ds.DefaultLimits() // those of the engine follow when it takes the value
-	return z.Compact(&limits)
+	return z.Compact(d.limits)
 }
 
 func (d *decoder) packedSortedSet(p packed) *ds.SortedSet {
 	z := ds.NewSortedSet()
+	z.Within(&unlimited)
 	d.pairs(p, func(member, score element) {
 		number, ok := score.score()
 		if !ok {
@@ -215,6 +233,10 @@ func (d *decoder) packedSortedSet(p packed) *ds.SortedSet {
 		}
 		d.addMember(z, member.String(), number, d.item)
 	})
+	if z.Len() > d.limits.SortedSetEntries {
+		z.Enlarge()
+	}
+	z.Within(d.limits)
 	return z
 }
 

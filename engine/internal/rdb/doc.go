@@ -8,8 +8,10 @@
 //	AppendPayload, DecodePayload   one value, as DUMP and RESTORE have it
 //	Writer, Reader                 a whole file, record by record
 //
-// A value is what keyspace.Object holds (*keyspace.String, *ds.Deque, *ds.Set,
-// *ds.SortedSet, *ds.Hash) or a *Stream.
+// A value is what keyspace.Object holds: *keyspace.String, *ds.Deque, *ds.Set,
+// *ds.SortedSet, *ds.Hash or *ds.Stream. Whether a collection is compact is decided by
+// the limits of whoever reads it, in the way in which Redis does: a collection that
+// arrives packed stays so whatever the size of its elements, if there are not too many.
 //
 // What is written is version 10, the format of Redis 7.0, in the encodings which
 // Redis 7.0 would choose. What is read is everything that Redis wrote from

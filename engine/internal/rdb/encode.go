@@ -40,7 +40,7 @@ func (e *encoder) value(value any) {
 		e.hash(v)
 	case *ds.SortedSet:
 		e.sortedSet(v)
-	case *Stream:
+	case *ds.Stream:
 		e.stream(v)
 	}
 }
@@ -58,7 +58,7 @@ func kind(value any) (byte, error) {
 		return choose(isPacked(v), typeHashListpack, typeHash), nil
 	case *ds.SortedSet:
 		return choose(isPacked(v), typeSortedSetPack, typeSortedSet), nil
-	case *Stream:
+	case *ds.Stream:
 		return typeStream2, nil
 	}
 	return 0, fmt.Errorf("rdb: a %T is no value", value)

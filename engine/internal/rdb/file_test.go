@@ -56,7 +56,7 @@ func readFile(t testing.TB, file []byte) []rdb.Record {
 }
 
 func readRecords(from io.Reader) (records []rdb.Record, err error) {
-	r := rdb.NewReader(from)
+	r := rdb.NewReader(from, &usual)
 	for {
 		record, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -235,7 +235,7 @@ func TestFileGoesOn(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, []rdb.Record{rdb.Key{Name: []byte("k"), Value: list("a")}})
 	rest := "*1\r\n$4\r\nPING\r\n" + noise(200_000)
-	r := rdb.NewReader(io.MultiReader(bytes.NewReader(file), bytes.NewReader([]byte(rest))))
+	r := rdb.NewReader(io.MultiReader(bytes.NewReader(file), bytes.NewReader([]byte(rest))), &usual)
 	for {
 		if _, err := r.Next(); errors.Is(err, io.EOF) {
 			break

@@ -12,8 +12,14 @@ import (
 	"github.com/signalbox-io/signalbox/engine/internal/command"
 	"github.com/signalbox-io/signalbox/engine/internal/ds"
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
+	"github.com/signalbox-io/signalbox/engine/internal/rdb"
 	"github.com/signalbox-io/signalbox/internal/difftest"
 )
+
+// usual are the limits of a server as it is installed.
+var usual = ds.DefaultLimits()
+
+func decode(payload []byte) (any, error) { return rdb.DecodePayload(payload, &usual) }
 
 // noise is n bytes that do not compress.
 func noise(n int) string {

@@ -41,18 +41,22 @@ func smallValues() []any {
 		set("1", "-5", "70000"), set("a", "b", "5"),
 		hash("f", "v", "17", "-70000"), hash("f", noise(65)),
 		zset([]float64{1, 1.5, -3}, "m"), large,
-		&rdb.Stream{
-			Nodes: [][]rdb.StreamEntry{
-				{{ID: rdb.StreamID{Ms: 1}, Fields: []string{"f", "v"}}, {ID: rdb.StreamID{Ms: 1, Seq: 1}, Fields: []string{"f", "w"}}},
-				{{ID: rdb.StreamID{Ms: 2}, Fields: []string{"g", "17"}}},
+		(&plainStream{
+			Chunks: [][]plainEntry{
+				{
+					{ID: ds.StreamID{Ms: 1}, Pairs: []string{"f", "v"}},
+					{ID: ds.StreamID{Ms: 1, Seq: 1}, Pairs: []string{"f", "w"}},
+					{ID: ds.StreamID{Ms: 1, Seq: 2}, Pairs: []string{"h", "x"}, Deleted: true},
+				},
+				{{ID: ds.StreamID{Ms: 2}, Pairs: []string{"g", "17"}}},
 			},
-			LastID: rdb.StreamID{Ms: 2}, EntriesAdded: 3,
-			Groups: []rdb.StreamGroup{{
-				Name: "group", LastID: rdb.StreamID{Ms: 1}, EntriesRead: 1,
-				Pending:   []rdb.StreamPending{{ID: rdb.StreamID{Ms: 1}, Consumer: "c", DeliveredMs: 5, Deliveries: 1}},
-				Consumers: []rdb.StreamConsumer{{Name: "c", SeenMs: 5, ActiveMs: 5}},
+			LastID: ds.StreamID{Ms: 2}, EntriesAdded: 4, MaxDeletedID: ds.StreamID{Ms: 1, Seq: 2},
+			Groups: []plainGroup{{
+				Name: "group", LastID: ds.StreamID{Ms: 1}, EntriesRead: 1,
+				Pending:   []plainPending{{ID: ds.StreamID{Ms: 1}, Consumer: "c", DeliveredMs: 5, Deliveries: 1}},
+				Consumers: []plainConsumer{{Name: "c", SeenMs: 5}},
 			}},
-		},
+		}).build(),
 	}
 }
 
@@ -142,7 +146,7 @@ func TestLengthsThatLie(t *testing.T) { //nolint:paralleltest // see above
 		"\x12\x01\x02" + str("\x0d\x00\x00\x00\x01\x00\xf0\xff\xff\xff\x7f\x05\xff"),
 	}
 	for _, bomb := range bombs {
-		checkCheap(t, bomb, func() error { _, err := rdb.DecodePayload([]byte(bomb + strings.Repeat("x", 10))); return err })
+		checkCheap(t, bomb, func() error { _, err := decode([]byte(bomb + strings.Repeat("x", 10))); return err })
 		checkCheap(t, bomb, func() error {
 			_, err := readRecords(strings.NewReader("REDIS0010" + bomb[:1] + "\x01k" + bomb[1:]))
 			return err
@@ -196,7 +200,7 @@ func TestDamagedPayloadsAreRefusedAsByRedis(t *testing.T) {
 		if askedTooMuch(payload) {
 			continue
 		}
-		got, err := rdb.DecodePayload(payload)
+		got, err := decode(payload)
 		reply, doErr := conn.Do("RESTORE", "k", "0", string(payload), "REPLACE")
 		if doErr != nil {
 			t.Fatalf("Redis is gone: %v after %q", doErr, payload)

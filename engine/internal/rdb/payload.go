@@ -1,6 +1,10 @@
 package rdb
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
+)
 
 // A payload is one value, as DUMP hands it out and RESTORE takes it:
 //
@@ -36,11 +40,11 @@ func CheckPayload(p []byte) bool {
 }
 
 // DecodePayload returns the value of a payload that CheckPayload accepts. The
-// value keeps no reference to p. The error is an *Error. Bytes between the value
+// value keeps no reference to p, but is within the limits from then on. The error is an *Error. Bytes between the value
 // and the end of the payload are ignored, as Redis ignores them. O(n) in the size
 // of the value.
-func DecodePayload(p []byte) (any, error) {
-	d := decoder{source: newByteSource(p[:max(0, len(p)-footerBytes)])}
+func DecodePayload(p []byte, limits *ds.Limits) (any, error) {
+	d := decoder{source: newByteSource(p[:max(0, len(p)-footerBytes)]), limits: limits}
 	value := d.value(d.byte())
 	if isEmptyCollection(value) {
 		d.fail("a collection without elements")

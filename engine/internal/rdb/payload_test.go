@@ -23,7 +23,7 @@ func TestPayloadsMoveBetweenRedisAndUs(t *testing.T) {
 		fill(t, conn, "theirs", value)
 		want := digestValue(t, conn, "theirs")
 		theirs := do(t, conn, "DUMP", "theirs").Text
-		got, err := rdb.DecodePayload([]byte(theirs))
+		got, err := decode([]byte(theirs))
 		if err != nil || !rdb.CheckPayload([]byte(theirs)) {
 			t.Fatalf("%s: from Redis: %v", name, err)
 		}
@@ -129,7 +129,7 @@ func TestDecodedStringIsTheCallers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	value, err := rdb.DecodePayload(payload)
+	value, err := decode(payload)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
 )
 
 // keepBytes is the size up to which a decoder keeps the buffer that it expands
@@ -15,8 +17,9 @@ const keepBytes = 64 << 10
 // scores here, values in decode.go.
 type decoder struct {
 	source
-	expanded []byte // a compressed string, valid until the next string
-	digits   []byte // a string that was encoded as an integer, likewise
+	limits   *ds.Limits // of whoever takes the values
+	expanded []byte     // a compressed string, valid until the next string
+	digits   []byte     // a string that was encoded as an integer, likewise
 }
 
 // lengthOrSpecial reads a length, or, if special, how a string is encoded.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 )
 
@@ -26,8 +27,11 @@ type Reader struct {
 	done    error // io.EOF after the end of the file
 }
 
-// NewReader returns a Reader. It reads nothing yet.
-func NewReader(from io.Reader) *Reader { return &Reader{d: decoder{source: newSource(from)}} }
+// NewReader returns a Reader of collections within the limits, which stay the caller's.
+// It reads nothing yet.
+func NewReader(from io.Reader, limits *ds.Limits) *Reader {
+	return &Reader{d: decoder{source: newSource(from), limits: limits}}
+}
 
 // Version is the version of the format of the file; 0 before the first Next.
 func (r *Reader) Version() int { return r.version }

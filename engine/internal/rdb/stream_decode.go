@@ -2,7 +2,8 @@ package rdb
 
 import (
 	"encoding/binary"
-	"slices"
+
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
 )
 
 // A stream is written as its nodes, its counters and its groups. A node is the ID
@@ -18,6 +19,9 @@ import (
 //
 // with ms and seq relative to the master; the first form, with the fields of the
 // master, is told by a flag. Deleted entries stay until the whole node is.
+//
+// A node is a chunk of ds.Stream. What deleted entries were is read and written like
+// the rest: how full a node is depends on them.
 
 const (
 	streamIDBytes = 16
@@ -26,84 +30,82 @@ const (
 	entrySameFields = 2
 )
 
-func (d *decoder) stream(kind byte) *Stream {
-	s := &Stream{}
-	last := StreamID{}
+func (d *decoder) stream(kind byte) *ds.Stream {
+	s := ds.NewStream()
+	last := ds.StreamID{}
 	for n := d.length(); n > 0 && !d.failed(); n-- {
-		if node := d.streamNode(&last); len(node) > 0 {
-			s.Nodes = append(s.Nodes, node)
-		}
+		d.streamNode(s, &last)
 	}
 	length := d.length()
 	if !d.failed() && length != uint64(s.Len()) {
 		d.fail("a stream does not have as many entries as it says")
 	}
 	s.LastID = d.streamIDByLengths()
-	if !d.failed() && s.LastID.Compare(last) < 0 {
+	if !d.failed() && s.LastID.Less(last) {
 		d.fail("a stream has entries behind its last ID")
 	}
-	s.EntriesAdded = length
+	s.EntriesAdded = int64(length)
 	if kind >= typeStream2 {
 		d.streamIDByLengths() // of the first entry, which is there to see
 		s.MaxDeletedID = d.streamIDByLengths()
-		s.EntriesAdded = d.length()
+		s.EntriesAdded = int64(d.length())
 	}
-	names := map[string]bool{}
 	for n := d.length(); n > 0 && !d.failed(); n-- {
-		g := d.streamGroup(s, kind)
-		if names[g.Name] && !d.failed() {
-			d.fail("a stream has two groups of the same name")
-		}
-		names[g.Name] = true
-		s.Groups = append(s.Groups, g)
+		d.streamGroup(s, kind)
 	}
 	return s
 }
 
 // streamIDByLengths reads an ID that is written as two lengths.
-func (d *decoder) streamIDByLengths() StreamID {
+func (d *decoder) streamIDByLengths() ds.StreamID {
 	ms := d.length()
-	return StreamID{Ms: ms, Seq: d.length()}
+	return ds.StreamID{Ms: ms, Seq: d.length()}
 }
 
 // streamIDRaw reads an ID that is written as it is sorted.
-func (d *decoder) streamIDRaw() StreamID {
+func (d *decoder) streamIDRaw() ds.StreamID {
 	d.begin()
 	return parseStreamID(d.fixed(streamIDBytes))
 }
 
-func parseStreamID(b []byte) StreamID {
-	return StreamID{Ms: binary.BigEndian.Uint64(b), Seq: binary.BigEndian.Uint64(b[8:])}
+func parseStreamID(b []byte) ds.StreamID {
+	return ds.StreamID{Ms: binary.BigEndian.Uint64(b), Seq: binary.BigEndian.Uint64(b[8:])}
 }
 
-// streamNode reads a node. Its live entries have to come after last, which then
-// is the last of them.
-func (d *decoder) streamNode(last *StreamID) []StreamEntry {
+// streamNode reads a node. It has to come after last, which then is the last ID that
+// the node takes up.
+func (d *decoder) streamNode(s *ds.Stream, last *ds.StreamID) {
 	key, _ := d.text()
 	if len(key) != streamIDBytes && !d.failed() {
 		d.fail("a node of a stream has no ID")
 	}
 	if d.failed() {
-		return nil
+		return
 	}
-	node := streamNode{master: parseStreamID(key)}
+	node := streamNode{stream: s, master: parseStreamID(key)}
+	if !last.Less(node.master) {
+		d.fail("a stream is not in order")
+		return
+	}
+	*last, _ = node.master.Prev()
+	node.last = last
 	node.l = newListpack(d.piece())
-	entries := node.entries()
+	node.load()
 	d.conclude(node.l)
-	for _, e := range entries {
-		if e.ID.Compare(*last) <= 0 && !d.failed() {
-			d.fail("a stream is not in order")
-		}
-		*last = e.ID
+	if last.Less(node.master) {
+		*last = node.master
 	}
-	return entries
 }
 
-// streamNode walks over the listpack of a node. It notes what is wrong there.
+// streamNode walks over the listpack of a node and puts what is there into the last
+// chunk of the stream. It notes in the listpack what is wrong.
 type streamNode struct {
 	l      *listpack
-	master StreamID
-	fields []string
+	stream *ds.Stream
+	master ds.StreamID
+	last   *ds.StreamID // of the entries that are present
+	fields [][]byte
+	pairs  [][]byte // those of an entry, used again for the next
 }
 
 func (n *streamNode) failed() bool { return n.l.wrong != "" }
@@ -114,16 +116,18 @@ func (n *streamNode) fail(wrong string) {
 	}
 }
 
-func (n *streamNode) text() string {
+// text is the next element, valid as long as the listpack is.
+func (n *streamNode) text() []byte {
 	e, ok := n.l.next()
 	if !ok {
 		n.fail("a node of a stream ends too early")
 	}
-	return e.String()
+	var own [20]byte
+	return e.bytes(&own)
 }
 
-// entries reads the whole node and returns the entries that are not deleted.
-func (n *streamNode) entries() []StreamEntry {
+// load reads the whole node.
+func (n *streamNode) load() {
 	live, deleted := n.l.number(), n.l.number()
 	for fields := n.l.number(); fields > 0 && !n.failed(); fields-- {
 		n.fields = append(n.fields, n.text())
@@ -134,15 +138,19 @@ func (n *streamNode) entries() []StreamEntry {
 	if live < 0 || deleted < 0 {
 		n.fail("a node of a stream has fewer than no entries")
 	}
-	var entries []StreamEntry
+	if len(n.fields) == 0 {
+		n.fail("an entry of a stream has no fields")
+	}
+	if n.failed() {
+		return
+	}
+	n.stream.LoadChunk(n.master, n.fields)
 	for (live > 0 || deleted > 0) && !n.failed() {
-		e, isDeleted := n.entry()
-		if isDeleted {
+		if present := n.entry(); present {
+			live--
+		} else {
 			deleted--
-			continue
 		}
-		live--
-		entries = append(entries, e)
 	}
 	if live != 0 || deleted != 0 {
 		n.fail("a node of a stream does not have as many entries as it says")
@@ -150,104 +158,114 @@ func (n *streamNode) entries() []StreamEntry {
 	if _, more := n.l.next(); more {
 		n.fail("a node of a stream does not end after its entries")
 	}
-	return entries
 }
 
-func (n *streamNode) entry() (e StreamEntry, deleted bool) {
+// entry reads an entry and reports whether it is present.
+func (n *streamNode) entry() (present bool) {
 	flags := n.l.number()
-	e.ID.Ms = n.master.Ms + uint64(n.l.number())
-	e.ID.Seq = n.master.Seq + uint64(n.l.number())
-	var elements int64 // of the entry, its flags and IDs included
-	if flags&entrySameFields != 0 {
+	id := n.master
+	id.Ms += uint64(n.l.number())
+	id.Seq += uint64(n.l.number())
+	if elements := n.readPairs(flags&entrySameFields != 0); n.l.number() != elements {
+		n.fail("an entry of a stream does not end")
+	}
+	if len(n.pairs) == 0 {
+		n.fail("an entry of a stream has no fields")
+	}
+	present = flags&entryDeleted == 0
+	if present && !n.last.Less(id) {
+		n.fail("a stream is not in order")
+	}
+	if n.failed() {
+		return present
+	}
+	if !n.stream.LoadEntry(id, n.pairs, present) {
+		n.fail("a node of a stream is too large")
+	}
+	if present {
+		*n.last = id
+	}
+	return present
+}
+
+// readPairs reads the fields and values of an entry, and returns how many elements the
+// entry is in all.
+func (n *streamNode) readPairs(sameFields bool) (elements int64) {
+	n.pairs = n.pairs[:0]
+	if sameFields {
 		for _, field := range n.fields {
 			if n.failed() {
 				break
 			}
-			e.Fields = append(e.Fields, field, n.text())
+			n.pairs = append(n.pairs, field, n.text())
 		}
-		elements = 3 + int64(len(n.fields))
-	} else {
-		fields := n.l.number()
-		for i := int64(0); i < fields && !n.failed(); i++ {
-			e.Fields = append(e.Fields, n.text(), n.text())
-		}
-		elements = 4 + 2*fields
+		return 3 + int64(len(n.fields))
 	}
-	if n.l.number() != elements {
-		n.fail("an entry of a stream does not end")
+	fields := n.l.number()
+	for i := int64(0); i < fields && !n.failed(); i++ {
+		n.pairs = append(n.pairs, n.text(), n.text())
 	}
-	return e, flags&entryDeleted != 0
+	return 4 + 2*fields
 }
 
-func (d *decoder) streamGroup(s *Stream, kind byte) StreamGroup {
-	g := StreamGroup{Name: d.goString(), LastID: d.streamIDByLengths()}
+// delivery is what a group says of an entry that is pending, before it says for whom.
+type delivery struct{ atMs, count int64 }
+
+func (d *decoder) streamGroup(s *ds.Stream, kind byte) {
+	name := d.goString()
+	lastID := d.streamIDByLengths()
+	entriesRead := s.EntriesUpTo(lastID)
 	if kind >= typeStream2 {
-		g.EntriesRead = int64(d.length())
-	} else {
-		g.EntriesRead = s.estimateRead(g.LastID)
+		entriesRead = int64(d.length())
 	}
-	pending := map[StreamID]int{} // to their index in the list
+	if d.failed() {
+		return
+	}
+	if !s.CreateGroup(viewBytes(name), lastID, entriesRead) {
+		d.fail("a stream has two groups of the same name")
+		return
+	}
+	pending := map[ds.StreamID]delivery{}
 	for n := d.length(); n > 0 && !d.failed(); n-- {
-		p := StreamPending{ID: d.streamIDRaw(), DeliveredMs: d.timeMs(), Deliveries: d.length()}
-		if _, twice := pending[p.ID]; twice && !d.failed() {
+		id := d.streamIDRaw()
+		if _, twice := pending[id]; twice && !d.failed() {
 			d.fail("a group of a stream has an entry pending twice")
 		}
-		pending[p.ID] = len(g.Pending)
-		g.Pending = append(g.Pending, p)
+		pending[id] = delivery{atMs: d.timeMs(), count: int64(d.length())}
 	}
-	names := map[string]bool{}
+	g := s.Group(viewBytes(name))
 	for n := d.length(); n > 0 && !d.failed(); n-- {
-		c := d.streamConsumer(&g, kind, pending)
-		if names[c.Name] && !d.failed() {
-			d.fail("a group of a stream has two consumers of the same name")
-		}
-		names[c.Name] = true
-		g.Consumers = append(g.Consumers, c)
+		d.streamConsumer(g, kind, pending)
 	}
 	if len(pending) > 0 && !d.failed() {
 		d.fail("an entry is pending for no consumer")
 	}
-	slices.SortFunc(g.Pending, func(a, b StreamPending) int { return a.ID.Compare(b.ID) })
-	return g
 }
 
 // streamConsumer reads a consumer and takes what is pending for it out of pending.
-func (d *decoder) streamConsumer(g *StreamGroup, kind byte, pending map[StreamID]int) StreamConsumer {
-	c := StreamConsumer{Name: d.goString(), SeenMs: d.timeMs()}
-	c.ActiveMs = c.SeenMs
+func (d *decoder) streamConsumer(g *ds.StreamGroup, kind byte, pending map[ds.StreamID]delivery) {
+	name := d.goString()
+	seenMs := d.timeMs()
 	if kind >= typeStream3 {
-		c.ActiveMs = d.timeMs()
+		d.timeMs() // of its last success, which Redis 7.0 does not know
+	}
+	if d.failed() {
+		return
+	}
+	c := g.CreateConsumer(viewBytes(name), seenMs)
+	if c == nil {
+		d.fail("a group of a stream has two consumers of the same name")
+		return
 	}
 	for n := d.length(); n > 0 && !d.failed(); n-- {
 		id := d.streamIDRaw()
-		i, ok := pending[id]
+		was, ok := pending[id]
 		if !ok && !d.failed() {
 			d.fail("an entry is pending for two consumers, or for a consumer and not for its group")
 		}
 		if !d.failed() {
-			g.Pending[i].Consumer = c.Name
+			g.Assign(id, c, was.atMs).Deliveries = was.count
 			delete(pending, id)
 		}
-	}
-	return c
-}
-
-// estimateRead is how many entries a group has read whose last ID is id, in a
-// stream that was written before that was counted; -1 if that cannot be told.
-func (s *Stream) estimateRead(id StreamID) int64 {
-	total, left := int64(s.EntriesAdded), int64(s.Len())
-	switch first := s.firstID(); {
-	case total == 0:
-		return 0
-	case left == 0 && id.Compare(s.LastID) <= 0, id == s.LastID:
-		return total
-	case id.Compare(s.LastID) > 0:
-		return -1
-	case id.Compare(first) < 0:
-		return total - left
-	case id == first:
-		return total - left + 1
-	default:
-		return -1
 	}
 }

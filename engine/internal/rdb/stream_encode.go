@@ -3,118 +3,98 @@ package rdb
 import (
 	"encoding/binary"
 	"strconv"
+
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
 )
 
 // stream writes a stream as Redis 7.0 does; see stream_decode.go for the format.
-func (e *encoder) stream(s *Stream) {
-	nodes := uint64(0)
-	for _, node := range s.Nodes {
-		if len(node) > 0 {
-			nodes++
-		}
-	}
-	e.length(nodes)
-	for _, node := range s.Nodes {
-		if len(node) > 0 {
-			e.streamNode(node)
-		}
+func (e *encoder) stream(s *ds.Stream) {
+	e.length(uint64(s.ChunkCount()))
+	for chunk := range s.Chunks() {
+		e.streamNode(chunk)
 	}
 	e.length(uint64(s.Len()))
 	e.streamIDByLengths(s.LastID)
-	e.streamIDByLengths(s.firstID())
+	e.streamIDByLengths(s.FirstID())
 	e.streamIDByLengths(s.MaxDeletedID)
-	e.length(s.EntriesAdded)
-	e.length(uint64(len(s.Groups)))
-	for i := range s.Groups {
-		e.streamGroup(&s.Groups[i])
+	e.length(uint64(s.EntriesAdded))
+	e.length(uint64(s.GroupCount()))
+	for name, g := range s.Groups() {
+		e.textString(name)
+		e.streamGroup(g)
 	}
 }
 
-func (e *encoder) streamIDByLengths(id StreamID) {
+func (e *encoder) streamIDByLengths(id ds.StreamID) {
 	e.length(id.Ms)
 	e.length(id.Seq)
 }
 
-func appendStreamID(dst []byte, id StreamID) []byte {
+func appendStreamID(dst []byte, id ds.StreamID) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, id.Ms), id.Seq)
 }
 
-// streamNode writes entries, at least one, as a node with the first of them as
-// its master.
-func (e *encoder) streamNode(entries []StreamEntry) {
-	master := entries[0]
+// streamNode writes a chunk as a node.
+func (e *encoder) streamNode(chunk ds.StreamChunk) {
 	var id [streamIDBytes]byte
-	e.text(appendStreamID(id[:0], master.ID))
+	e.text(appendStreamID(id[:0], chunk.FirstID()))
 	p := &e.pack
 	p.reset()
-	p.addInteger(int64(len(entries)))
-	p.addInteger(0) // none of them deleted
-	p.addInteger(int64(len(master.Fields) / 2))
-	for i := 0; i < len(master.Fields); i += 2 {
-		p.add(master.Fields[i])
+	p.addInteger(int64(chunk.Len()))
+	p.addInteger(int64(chunk.Deleted()))
+	p.addInteger(int64(len(chunk.SharedFields())))
+	for _, field := range chunk.SharedFields() {
+		p.add(view(field))
 	}
 	p.addInteger(0)
-	for _, entry := range entries {
-		same := sameFields(entry.Fields, master.Fields)
-		p.addEntry(entry, master.ID, same)
+	for entry, present := range chunk.Entries() {
+		p.addEntry(entry, present, chunk.FirstID())
 	}
 	e.text(p.finish())
 }
 
-// sameFields reports whether two entries have the same fields in the same order.
-func sameFields(a, b []string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := 0; i < len(a); i += 2 {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // addEntry appends an entry of a stream's node.
-func (l *listpackBuilder) addEntry(entry StreamEntry, master StreamID, same bool) {
+func (l *listpackBuilder) addEntry(entry ds.StreamEntry, present bool, master ds.StreamID) {
 	before := l.count
-	flags := int64(0)
+	flags, same := int64(0), entry.HasSharedFields()
 	if same {
-		flags = entrySameFields
+		flags |= entrySameFields
+	}
+	if !present {
+		flags |= entryDeleted
 	}
 	l.addInteger(flags)
 	l.addInteger(int64(entry.ID.Ms - master.Ms))
 	l.addInteger(int64(entry.ID.Seq - master.Seq))
 	if !same {
-		l.addInteger(int64(len(entry.Fields) / 2))
+		l.addInteger(int64(entry.Len()))
 	}
-	for i, text := range entry.Fields {
-		if isField := i%2 == 0; !isField || !same {
-			l.add(text)
+	for field, value := range entry.Fields() {
+		if !same {
+			l.add(view(field))
 		}
+		l.add(view(value))
 	}
 	l.add(strconv.Itoa(l.count - before))
 }
 
-func (e *encoder) streamGroup(g *StreamGroup) {
-	e.textString(g.Name)
+func (e *encoder) streamGroup(g *ds.StreamGroup) {
 	e.streamIDByLengths(g.LastID)
 	e.length(uint64(g.EntriesRead))
-	e.length(uint64(len(g.Pending)))
-	byConsumer := map[string][]StreamID{}
-	for _, p := range g.Pending {
-		byConsumer[p.Consumer] = append(byConsumer[p.Consumer], p.ID)
+	e.length(uint64(g.Pending().Len()))
+	for p := range g.Pending().From(ds.StreamID{}) {
 		e.buf = appendStreamID(e.buf, p.ID)
 		e.timeMs(p.DeliveredMs)
-		e.length(p.Deliveries)
+		e.length(uint64(p.Deliveries))
 		e.relieve()
 	}
-	e.length(uint64(len(g.Consumers)))
-	for _, c := range g.Consumers {
-		e.textString(c.Name)
+	e.length(uint64(g.ConsumerCount()))
+	for name, c := range g.Consumers() {
+		e.textString(name)
 		e.timeMs(c.SeenMs)
-		e.length(uint64(len(byConsumer[c.Name])))
-		for _, id := range byConsumer[c.Name] {
-			e.buf = appendStreamID(e.buf, id)
+		e.length(uint64(c.Pending().Len()))
+		for p := range c.Pending().From(ds.StreamID{}) {
+			e.buf = appendStreamID(e.buf, p.ID)
 			e.relieve()
 		}
 	}

@@ -1,12 +1,14 @@
 package rdb_test
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
 	"github.com/signalbox-io/signalbox/engine/internal/rdb"
 	"github.com/signalbox-io/signalbox/internal/difftest"
 )
@@ -60,7 +62,7 @@ func TestStreamsMoveBetweenRedisAndUs(t *testing.T) {
 	conn := connect(t, difftest.Redis(t, "--sanitize-dump-payload", "yes", "--stream-node-max-entries", "5"))
 	fillStreams(t, conn)
 	for _, key := range streamKeys {
-		value, err := rdb.DecodePayload([]byte(do(t, conn, "DUMP", key).Text))
+		value, err := decode([]byte(do(t, conn, "DUMP", key).Text))
 		if err != nil {
 			t.Fatalf("%s: %v", key, err)
 		}
@@ -78,16 +80,13 @@ func TestStreamsMoveBetweenRedisAndUs(t *testing.T) {
 	}
 }
 
-// tellStream is all that Redis tells of a stream, but for how its index is laid
-// out: a node is found under the ID of its first entry, which may have gone.
+// tellStream is all that Redis tells of a stream.
 func tellStream(t testing.TB, conn *difftest.Conn, key string) []string {
 	t.Helper()
 	stream := do(t, conn, "XINFO", "STREAM", key, "FULL", "COUNT", "0")
 	told := []string{do(t, conn, "XINFO", "GROUPS", key).String()}
 	for i := 0; i < len(stream.Elems); i += 2 {
-		if name := stream.Elems[i].Text; name != "radix-tree-nodes" {
-			told = append(told, name+": "+stream.Elems[i+1].String())
-		}
+		told = append(told, stream.Elems[i].Text+": "+stream.Elems[i+1].String())
 	}
 	return told
 }
@@ -102,22 +101,23 @@ func TestStreamIsDecodedWhole(t *testing.T) {
 	do(t, conn, "XREADGROUP", "GROUP", "group", "consumer", "COUNT", "1", "STREAMS", "s", ">")
 	do(t, conn, "XCLAIM", "s", "group", "consumer", "0", "1-1", "TIME", "1500000000000", "RETRYCOUNT", "4")
 	do(t, conn, "XDEL", "s", "1-2")
-	value, err := rdb.DecodePayload([]byte(do(t, conn, "DUMP", "s").Text))
+	value, err := decode([]byte(do(t, conn, "DUMP", "s").Text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := value.(*rdb.Stream)
+	got := plain(value.(*ds.Stream))
 	seenMs := got.Groups[0].Consumers[0].SeenMs
-	want := &rdb.Stream{
-		Nodes: [][]rdb.StreamEntry{{
-			{ID: rdb.StreamID{Ms: 1, Seq: 1}, Fields: []string{"f", "a", "g", "2"}},
-			{ID: rdb.StreamID{Ms: 2}, Fields: []string{"h", "c"}},
+	want := &plainStream{
+		Chunks: [][]plainEntry{{
+			{ID: ds.StreamID{Ms: 1, Seq: 1}, Pairs: []string{"f", "a", "g", "2"}},
+			{ID: ds.StreamID{Ms: 1, Seq: 2}, Pairs: []string{"f", "b", "g", "-3"}, Deleted: true},
+			{ID: ds.StreamID{Ms: 2}, Pairs: []string{"h", "c"}},
 		}},
-		LastID: rdb.StreamID{Ms: 2}, MaxDeletedID: rdb.StreamID{Ms: 1, Seq: 2}, EntriesAdded: 3,
-		Groups: []rdb.StreamGroup{{
-			Name: "group", LastID: rdb.StreamID{Ms: 1, Seq: 1}, EntriesRead: 1,
-			Pending:   []rdb.StreamPending{{ID: rdb.StreamID{Ms: 1, Seq: 1}, Consumer: "consumer", DeliveredMs: 1_500_000_000_000, Deliveries: 4}},
-			Consumers: []rdb.StreamConsumer{{Name: "consumer", SeenMs: seenMs, ActiveMs: seenMs}},
+		LastID: ds.StreamID{Ms: 2}, MaxDeletedID: ds.StreamID{Ms: 1, Seq: 2}, EntriesAdded: 3,
+		Groups: []plainGroup{{
+			Name: "group", LastID: ds.StreamID{Ms: 1, Seq: 1}, EntriesRead: 1,
+			Pending:   []plainPending{{ID: ds.StreamID{Ms: 1, Seq: 1}, Consumer: "consumer", DeliveredMs: 1_500_000_000_000, Deliveries: 4}},
+			Consumers: []plainConsumer{{Name: "consumer", SeenMs: seenMs}},
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -132,37 +132,60 @@ func TestStreamIsDecodedWhole(t *testing.T) {
 // counters must not be given one where they are wrong.
 func TestStreamThatContradictsItself(t *testing.T) {
 	t.Parallel()
-	entry := func(ms uint64) rdb.StreamEntry {
-		return rdb.StreamEntry{ID: rdb.StreamID{Ms: ms}, Fields: []string{"f", "v"}}
+	entry := func(ms uint64) plainEntry {
+		return plainEntry{ID: ds.StreamID{Ms: ms}, Pairs: []string{"f", "v"}}
 	}
-	group := func(pending ...rdb.StreamPending) []rdb.StreamGroup {
-		return []rdb.StreamGroup{{Name: "g", Pending: pending, Consumers: []rdb.StreamConsumer{{Name: "c"}}}}
+	chunks := func(last uint64, chunks ...[]plainEntry) *plainStream {
+		return &plainStream{Chunks: chunks, LastID: ds.StreamID{Ms: last}}
 	}
-	pending := rdb.StreamPending{Consumer: "c"}
-	for want, s := range map[string]*rdb.Stream{
-		"a stream is not in order":                       {Nodes: [][]rdb.StreamEntry{{entry(2), entry(1)}}, LastID: rdb.StreamID{Ms: 2}},
-		"a stream has entries behind its last ID":        {Nodes: [][]rdb.StreamEntry{{entry(2)}}, LastID: rdb.StreamID{Ms: 1}},
-		"a stream has two groups of the same name":       {Groups: append(group(), group()...)},
-		"a group of a stream has an entry pending twice": {Groups: group(pending, pending)},
-		"an entry is pending for no consumer":            {Groups: group(rdb.StreamPending{Consumer: "other"})},
-	} {
-		payload, err := rdb.AppendPayload(nil, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkReason(t, payload, want)
-	}
-	payload, err := rdb.AppendPayload(nil, &rdb.Stream{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	checkReason(t, payloadOf(t, chunks(3, []plainEntry{entry(1), entry(3), entry(2)})), "a stream is not in order")
+	checkReason(t, payloadOf(t, chunks(3, []plainEntry{entry(1), entry(3)}, []plainEntry{entry(2)})), "a stream is not in order")
+	checkReason(t, payloadOf(t, chunks(1, []plainEntry{entry(2)})), "a stream has entries behind its last ID")
+	checkReason(t, payloadOf(t, chunks(2, []plainEntry{{ID: ds.StreamID{Ms: 2}}})), "an entry of a stream has no fields")
+	payload := payloadOf(t, chunks(0))
 	payload[2] = 5 // the length
 	checkReason(t, payload, "a stream does not have as many entries as it says")
 }
 
+// TestGroupThatContradictsItself changes a payload where it says something twice.
+func TestGroupThatContradictsItself(t *testing.T) {
+	t.Parallel()
+	payload := payloadOf(t, &plainStream{Groups: []plainGroup{
+		{Name: "group 1"},
+		{
+			Name:      "group 2",
+			Pending:   []plainPending{{ID: ds.StreamID{Ms: 'A'}, Consumer: "consumer 1"}, {ID: ds.StreamID{Ms: 'B'}, Consumer: "consumer 2"}},
+			Consumers: []plainConsumer{{Name: "consumer 1"}, {Name: "consumer 2"}},
+		},
+	}})
+	for want, change := range map[string][2]string{
+		"a stream has two groups of the same name":               {"group 2", "group 1"},
+		"a group of a stream has two consumers of the same name": {"consumer 2", "consumer 1"},
+		"a group of a stream has an entry pending twice":         {"B", "A"},
+	} {
+		checkReason(t, bytes.ReplaceAll(payload, []byte(change[0]), []byte(change[1])), want)
+	}
+	const footer = 10
+	end := len(payload) - footer
+	last := payload[end-16 : end] // the ID that is pending for the last consumer
+	nobody := append(bytes.Clone(payload[:end-17]), 0)
+	checkReason(t, append(nobody, payload[end:]...), "an entry is pending for no consumer")
+	last[7] = 'C'
+	checkReason(t, payload, "an entry is pending for two consumers, or for a consumer and not for its group")
+}
+
+func payloadOf(t *testing.T, s *plainStream) []byte {
+	t.Helper()
+	payload, err := rdb.AppendPayload(nil, s.build())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return payload
+}
+
 func checkReason(t *testing.T, payload []byte, want string) {
 	t.Helper()
-	_, err := rdb.DecodePayload(payload)
+	_, err := decode(payload)
 	var got *rdb.Error
 	if !errors.As(err, &got) || got.Reason != want {
 		t.Errorf("got %v, want %s", err, want)
