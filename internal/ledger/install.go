@@ -25,24 +25,28 @@ type InstalledFunction struct {
 
 // Functions says what each primary has of the library.
 func (l *Ledger) Functions(ctx context.Context) ([]Installed, error) {
-	return l.eachLibrary(ctx, "list the functions", func(context.Context, transport.Doer, *Installed) error { return nil })
+	return l.eachLibrary(ctx, "list the functions", keep)
 }
+
+// keep leaves a library as it is.
+func keep(context.Context, transport.Doer, *Installed) error { return nil }
 
 // InstallFunctions puts the library on every primary, and returns what each had before. If one has a newer version than
 // this, it fails with ErrNewer and changes nothing.
 func (l *Ledger) InstallFunctions(ctx context.Context) ([]Installed, error) {
-	before, err := l.Functions(ctx)
+	const doing = "install the functions"
+	before, err := l.eachLibrary(ctx, doing, keep)
 	if err != nil {
 		return nil, err
 	}
 	for _, server := range before {
 		if server.Version > LibraryVersion {
-			return nil, fmt.Errorf("install the functions: %w: %s has version %d, this is version %d",
-				ErrNewer, server.Server, server.Version, LibraryVersion)
+			return nil, fmt.Errorf("%s: %w: %s has version %d, this is version %d",
+				doing, ErrNewer, server.Server, server.Version, LibraryVersion)
 		}
 	}
 	source := Library()
-	return l.eachLibrary(ctx, "install the functions", func(ctx context.Context, server transport.Doer, _ *Installed) error {
+	return l.eachLibrary(ctx, doing, func(ctx context.Context, server transport.Doer, _ *Installed) error {
 		return do(ctx, server, "function", "load", "replace", source)
 	})
 }
@@ -85,8 +89,8 @@ func withoutFunctions(server Installed, err error) error {
 	if !transport.HasPrefix(err, "unknown command") {
 		return err
 	}
-	return fmt.Errorf("%w: %s has no functions; Redis 7.0 or newer and Valkey have them: %w",
-		ErrUnsupportedServer, strings.TrimSpace(server.Software+" "+server.Server), err)
+	return fmt.Errorf("%w: %s (%s) has no functions; Redis 7.0 or newer and Valkey have them, unless FUNCTION was renamed: %w",
+		ErrUnsupportedServer, server.Server, server.Software, err)
 }
 
 func look(ctx context.Context, server transport.Doer) (Installed, error) {

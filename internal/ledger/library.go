@@ -83,14 +83,14 @@ func FunctionOf(digest string) string {
 	return ""
 }
 
-// purpose is the first clause of a transition's header: behind the name, as far as the first stop.
+// purpose is the first clause of a transition's header: behind the name, as far as the first stop or reason.
 func purpose(text string) string {
 	header, _, _ := strings.Cut(text, "\n--\n")
 	_, words, _ := strings.Cut(strings.ReplaceAll(header, "\n--", ""), ": ")
-	if end := strings.IndexAny(words, ".;:"); end >= 0 {
-		words = words[:end]
+	for _, stop := range []string{". ", "; ", ": ", ", so that", ", unless"} {
+		words, _, _ = strings.Cut(words, stop)
 	}
-	return words
+	return strings.TrimSuffix(words, ".")
 }
 
 // quoted is a text as Lua writes it.
