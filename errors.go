@@ -34,6 +34,8 @@ var (
 	ErrServer = ledger.ErrServer
 	// ErrUnsupportedServer: the server is older than Redis 7.0.
 	ErrUnsupportedServer = ledger.ErrUnsupportedServer
+	// ErrNewer: a server has functions of a newer version than those that were to be installed.
+	ErrNewer = ledger.ErrNewer
 )
 
 // BusyError says why TryAcquire was refused. errors.Is(err, ErrBusy) matches it.

@@ -39,23 +39,29 @@ func TestRedis(t *testing.T) {
 func TestEngineOverTCP(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("suite", func(t *testing.T) {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := openEngine(t)
-		served := make(chan error, 1)
-		go func() { served <- e.Serve(listener) }()
-		t.Cleanup(func() {
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
-			if err := <-served; err != nil {
-				t.Error(err)
-			}
-		})
-		exercise(t, listener.Addr().String(), nil)
+		exercise(t, serveEngine(t), nil)
 	})
+}
+
+// serveEngine has an engine listen, and returns its address.
+func serveEngine(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := openEngine(t)
+	served := make(chan error, 1)
+	go func() { served <- e.Serve(listener) }()
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return listener.Addr().String()
 }
 
 func TestEngineInProcess(t *testing.T) {

@@ -130,7 +130,8 @@ starts on demand and ends itself when nobody needs it.`,
 	flags.StringVar(&a.url, "url", "", "server that keeps the permits (default $SIGNALBOX_URL, else the private local engine):\n"+
 		"redis://, rediss:// (TLS), unix://, redis+sentinel://, redis+cluster://")
 	flags.BoolVar(&a.json, "json", false, "print JSON for programs")
-	root.AddCommand(a.runCommand(), a.lsCommand(), a.inspectCommand(), a.resizeCommand(), a.releaseCommand(), a.serveCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.lsCommand(), a.inspectCommand(), a.resizeCommand(), a.releaseCommand(), a.serveCommand(), a.versionCommand(),
+		a.functionsCommand(), a.watchCommand(), a.deadlocksCommand(), a.topCommand())
 	return root
 }
 

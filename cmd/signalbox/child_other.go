@@ -23,8 +23,9 @@ type state struct {
 // passedOn are the signals that are heard. The console sends them to the command as well.
 var passedOn = []os.Signal{os.Interrupt}
 
-func ends(os.Signal) bool  { return true }
-func stops(os.Signal) bool { return false }
+func ends(os.Signal) bool     { return true }
+func suspends(os.Signal) bool { return false }
+func stops(os.Signal) bool    { return false }
 
 func startChild(path string, argv, environment []string) (*child, error) {
 	cmd := &exec.Cmd{Path: path, Args: argv, Env: environment, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}

@@ -175,9 +175,12 @@ func suspend(whom int) {
 	}
 }
 
+// suspends reports whether a signal asks to be suspended.
+func suspends(s os.Signal) bool { return s == unix.SIGTSTP }
+
 // stops reports whether a signal asks to be suspended, and suspends.
 func stops(s os.Signal) bool {
-	if s != unix.SIGTSTP {
+	if !suspends(s) {
 		return false
 	}
 	suspend(os.Getpid())

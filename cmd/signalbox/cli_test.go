@@ -14,21 +14,27 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/signalbox-io/signalbox"
+	"github.com/signalbox-io/signalbox/internal/difftest"
 )
 
 // The scripts in testdata/script use the program as people do. Each has a private engine of its own. Beside the program
 // they have
 //
 //	record FILE COMMAND…          run a command and write its exit status to a file
+//	circle A B GATE               be two parties that wait for each other on A and B, until GATE is there
 //	status N COMMAND…             run a command that must end with exit status N
 //	until PATTERN COMMAND…        run a command until its output matches
 //	untilfile FILE                wait for a file
 //	signal SIG holder|queue NAME  signal the signalbox that holds NAME, or waits first for it
+//	redis ARGUMENT…               start a redis-server, and set $REDIS to its address
 //	serving FILE                  wait for the output of serve --json, and set $TCP, $TLS, $SERVER (its process id)
 //	certificate NAME              make NAME.pem and NAME.key, for 127.0.0.1
 
@@ -38,6 +44,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"signalbox": func() { os.Exit(Main(context.Background(), os.Args[1:])) },
 		"record":    record,
+		"circle":    circle,
 	})
 }
 
@@ -53,6 +60,9 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"status": exitsWith, "until": until, "untilfile": untilFile, "signal": signalOwner, "serving": serving,
 			"certificate": certificate,
+			"redis": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Setenv("REDIS", difftest.Redis(t, args...).Addr)
+			},
 		},
 	})
 }
@@ -96,6 +106,42 @@ func record() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// circle is two parties of which each holds what the other waits for.
+func circle() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var parties sync.WaitGroup
+	hold := sync.WaitGroup{}
+	hold.Add(2)
+	for i, names := range [][]string{{os.Args[1], os.Args[2]}, {os.Args[2], os.Args[1]}} {
+		parties.Go(func() {
+			box, err := signalbox.Open(ctx, os.Getenv("SIGNALBOX_URL"), signalbox.Owner("party"))
+			if err == nil {
+				label := signalbox.Label(strconv.Itoa(i + 1))
+				if _, err = box.Mutex(names[0]).Acquire(ctx, label); err == nil {
+					hold.Done()
+					hold.Wait()
+					_, err = box.Mutex(names[1]).Acquire(ctx, label)
+				}
+				err = errors.Join(err, box.Close())
+			}
+			if ctx.Err() == nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		})
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(os.Args[3]); err == nil {
+			break
+		}
+		<-tick.C
+	}
+	cancel()
+	parties.Wait()
 }
 
 func exitsWith(ts *testscript.TestScript, neg bool, args []string) {

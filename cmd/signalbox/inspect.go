@@ -27,15 +27,18 @@ type stateJSON struct {
 type holderJSON struct {
 	ID      string    `json:"id"`
 	Owner   string    `json:"owner"`
+	Label   string    `json:"label"`
 	Weight  int       `json:"weight"`
 	Token   int64     `json:"token"`
 	Since   time.Time `json:"since"`
 	Expires time.Time `json:"expires"`
+	Resting bool      `json:"resting"`
 }
 
 type waitingJSON struct {
 	ID     string    `json:"id"`
 	Owner  string    `json:"owner"`
+	Label  string    `json:"label"`
 	Weight int       `json:"weight"`
 	Since  time.Time `json:"since"`
 }
@@ -46,8 +49,10 @@ func (a *app) inspectCommand() *cobra.Command {
 		Long: `Show who holds a resource and who waits for it, in the order of the queue.
 
 JSON: {resource, now, limit, limit_by_operator, held, leases, waiting, last_token,
-holders: [{id, owner, weight, token, since, expires}], queue: [{id, owner, weight, since}]};
-the first 1,000 of each are listed.`,
+holders: [{id, owner, label, weight, token, since, expires, resting}],
+queue: [{id, owner, label, weight, since}]}; the first 1,000 of each are listed.
+Resting permits belong to nobody: a lock delay or a minimum hold keeps them back
+until they expire.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.look(cmd.Context(), func(box *signalbox.Box) error {
 				state := signalbox.State{Resource: args[0], Now: time.Now().UTC()}
@@ -72,10 +77,10 @@ func newStateJSON(s signalbox.State) stateJSON {
 		Leases: s.Leases, Waiting: s.Waiters, Token: s.Token, Holders: []holderJSON{}, Queue: []waitingJSON{},
 	}
 	for _, h := range s.Holders {
-		out.Holders = append(out.Holders, holderJSON{h.ID, h.Owner, h.Weight, h.Token, h.Since, h.Expires})
+		out.Holders = append(out.Holders, holderJSON{h.ID, h.Owner, h.Label, h.Weight, h.Token, h.Since, h.Expires, h.Resting})
 	}
 	for _, w := range s.Queue {
-		out.Queue = append(out.Queue, waitingJSON{w.ID, w.Owner, w.Weight, w.Since})
+		out.Queue = append(out.Queue, waitingJSON{w.ID, w.Owner, w.Label, w.Weight, w.Since})
 	}
 	return out
 }
@@ -86,11 +91,11 @@ func (a *app) printState(s signalbox.State) error {
 		_, err := fmt.Fprintf(a.stdout, "%s is free: nobody holds it and nobody waits.\n", name)
 		return err
 	}
-	limit := strconv.Itoa(s.Limit)
+	limit := ""
 	if s.Operator > 0 {
-		limit += " (set by an operator)"
+		limit = " (limit set by an operator)"
 	}
-	if _, err := fmt.Fprintf(a.stdout, "%s: %d held of %s, %d waiting\n", bold(a.stdout, name), s.Held, limit, s.Waiters); err != nil {
+	if _, err := fmt.Fprintf(a.stdout, "%s: %s%s, %d waiting\n", bold(a.stdout, name), usageOf(&s), limit, s.Waiters); err != nil {
 		return err
 	}
 	if err := a.printHolders(s); err != nil {
@@ -104,14 +109,22 @@ func (a *app) printHolders(s signalbox.State) error {
 		return nil
 	}
 	t := newTable("HOLDER", "ID", ">WEIGHT", ">FOR", ">EXPIRES IN", ">TOKEN")
-	for _, h := range s.Holders {
-		t.add(printable(h.Owner), h.ID, strconv.Itoa(h.Weight), span(s.Now.Sub(h.Since)), span(h.Expires.Sub(s.Now)), strconv.FormatInt(h.Token, 10))
+	resting := false
+	for i := range s.Holders {
+		h := &s.Holders[i]
+		resting = resting || h.Resting
+		t.add(holder(h), h.ID, permits(h.Weight), span(s.Now.Sub(h.Since)), span(h.Expires.Sub(s.Now)), strconv.FormatInt(h.Token, 10))
 	}
 	fmt.Fprintln(a.stdout)
 	if err := t.print(a.stdout); err != nil {
 		return err
 	}
-	return a.printRest(s.Leases-len(s.Holders), "holder")
+	if err := a.printRest(s.Leases-len(s.Holders), "holder"); err != nil || !resting {
+		return err
+	}
+	_, err := fmt.Fprintf(a.stdout, "\nResting permits are kept back by --lock-delay or --hold-at-least until they expire; signalbox release %s --all frees them.\n",
+		printable(s.Resource))
+	return err
 }
 
 func (a *app) printQueue(s signalbox.State) error {
@@ -120,7 +133,7 @@ func (a *app) printQueue(s signalbox.State) error {
 	}
 	t := newTable(">PLACE", "WAITER", "ID", ">WEIGHT", ">FOR")
 	for i, w := range s.Queue {
-		t.add(ordinal(i+1), printable(w.Owner), w.ID, strconv.Itoa(w.Weight), span(s.Now.Sub(w.Since)))
+		t.add(ordinal(i+1), who(w.Owner, w.Label), w.ID, permits(w.Weight), span(s.Now.Sub(w.Since)))
 	}
 	fmt.Fprintln(a.stdout)
 	if err := t.print(a.stdout); err != nil {

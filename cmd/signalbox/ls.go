@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,9 @@ type resourceJSON struct {
 	Leases   int    `json:"leases"`
 	Waiting  int    `json:"waiting"`
 }
+
+// operatorNote explains the star behind a limit.
+const operatorNote = "* set by an operator; cleared with signalbox resize NAME --clear"
 
 func (a *app) lsCommand() *cobra.Command {
 	return &cobra.Command{
@@ -55,20 +59,18 @@ func (a *app) printList(states []signalbox.State) error {
 	}
 	t := newTable("RESOURCE", ">HELD", ">LIMIT", ">LEASES", ">WAITING")
 	for _, r := range list {
-		limit := strconv.Itoa(r.Limit)
+		limit := permits(r.Limit)
 		if r.Operator {
 			limit += "*"
 		}
-		t.add(printable(r.Resource), strconv.Itoa(r.Held), limit, strconv.Itoa(r.Leases), strconv.Itoa(r.Waiting))
+		t.add(printable(r.Resource), permits(r.Held), limit, strconv.Itoa(r.Leases), strconv.Itoa(r.Waiting))
 	}
 	if err := t.print(a.stdout); err != nil {
 		return err
 	}
-	for _, r := range list {
-		if r.Operator {
-			_, err := fmt.Fprintln(a.stdout, "\n* set by an operator; cleared with signalbox resize NAME --clear")
-			return err
-		}
+	if slices.ContainsFunc(list, func(r resourceJSON) bool { return r.Operator }) {
+		_, err := fmt.Fprintln(a.stdout, "\n"+operatorNote)
+		return err
 	}
 	return nil
 }

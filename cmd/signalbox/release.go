@@ -76,7 +76,7 @@ func (a *app) confirmed(state signalbox.State, args []string, all bool) bool {
 		whom = args[1]
 		for _, h := range state.Holders {
 			if h.ID == args[1] {
-				whom = fmt.Sprintf("the lease of %s, held for %s", printable(h.Owner), span(state.Now.Sub(h.Since)))
+				whom = fmt.Sprintf("the lease of %s, held for %s", who(h.Owner, h.Label), span(state.Now.Sub(h.Since)))
 			}
 		}
 	}

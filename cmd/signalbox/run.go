@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,6 +36,9 @@ end, before somebody else can be granted the permits. When an operator ends the
 lease, the group gets SIGTERM at once and SIGKILL after --kill-after. Right after a
 wait the lease is short until its first renewal, and so is the time after SIGTERM.
 
+With --read and --write the resource is a read/write lock: any number of readers
+at once, or one writer, first come, first served.
+
 If signalbox itself is killed, Linux kills the command with it; elsewhere the
 command runs on. Processes that the command has started are reached through the
 group only as long as signalbox lives. Against that, and against a signalbox that
@@ -44,19 +46,11 @@ is stopped, the token helps.
 
 Exit status: the command's, or 128 plus the number of the signal that ended it, or
   64   the command line makes no sense
-  69   the server cannot be reached
+  69   the server cannot be reached, or too few replicas have the grant
   75   no permit: refused, not granted in time, or sent away by an operator
   76   the lease was lost, and the command was ended
   126  the command cannot be run
   127  the command was not found`
-
-// runFlags are the flags of `run`.
-type runFlags struct {
-	limit, weight        int
-	ttl, wait, killAfter time.Duration
-	noWait               bool
-	label                string
-}
 
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
@@ -64,7 +58,10 @@ func (a *app) runCommand() *cobra.Command {
 		Use: "run [flags] NAME -- COMMAND [ARGUMENT…]", Short: "Run a command while holding a permit", Long: runHelp,
 		Example: `  signalbox run --limit 2 downloads -- wget https://example.org/big
   signalbox run --no-wait nightly-report -- ./report.sh
-  signalbox run --wait 10m --ttl 1m --label deploy production -- make deploy`,
+  signalbox run --wait 10m --ttl 1m --label deploy production -- make deploy
+  signalbox run --no-wait --hold-at-least 5m hourly-report -- ./report.sh   # on every machine, run once
+  signalbox run --limit 3 --pace 1s crawl:example.org -- wget https://example.org/page
+  signalbox run --read catalog -- ./export.sh`,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, argv, err := runArguments(cmd, args)
@@ -77,15 +74,7 @@ func (a *app) runCommand() *cobra.Command {
 			return a.run(cmd.Context(), f, name, argv)
 		},
 	}
-	flags := cmd.Flags()
-	flags.SetInterspersed(true)
-	flags.IntVarP(&f.limit, "limit", "n", 1, "how many permits the resource has")
-	flags.IntVar(&f.weight, "weight", 1, "how many permits to hold")
-	flags.DurationVar(&f.ttl, "ttl", signalbox.DefaultTTL, "for how long the permits stay taken when signalbox falls silent")
-	flags.DurationVar(&f.wait, "wait", 0, "wait so long at most (default: as long as it takes)")
-	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait at all")
-	flags.StringVar(&f.label, "label", "", "shown to others beside host and process id (default: the command's name)")
-	flags.DurationVar(&f.killAfter, "kill-after", 0, "time between SIGTERM and SIGKILL when the lease is lost (default: ttl/4, at most 5s)")
+	f.define(cmd.Flags())
 	return cmd
 }
 
@@ -107,31 +96,6 @@ func runArguments(cmd *cobra.Command, args []string) (name string, argv []string
 		return "", nil, usage("%s: the command is missing behind --", printable(args[0]))
 	}
 	return args[0], args[1:], nil
-}
-
-func (f *runFlags) check(cmd *cobra.Command) error {
-	switch {
-	case f.noWait && cmd.Flags().Changed("wait"):
-		return usage("--wait and --no-wait exclude each other")
-	case cmd.Flags().Changed("wait") && f.wait <= 0:
-		return usage("--wait must be longer than 0, not %v; --no-wait does not wait at all", f.wait)
-	case f.limit < 1:
-		return usage("--limit must be at least 1, not %d", f.limit)
-	case f.weight < 1:
-		return usage("--weight must be at least 1, not %d", f.weight)
-	case f.weight > f.limit:
-		return usage("--weight %d is more than --limit %d, and could never be granted", f.weight, f.limit)
-	case f.ttl < signalbox.MinTTL || f.ttl > signalbox.MaxTTL:
-		return usage("--ttl must be %v to %v, not %v", signalbox.MinTTL, span(signalbox.MaxTTL), f.ttl)
-	}
-	if !cmd.Flags().Changed("kill-after") {
-		f.killAfter = min(f.ttl/4, 5*time.Second)
-	}
-	// Renewals come every third of the ttl: with more than half of it as grace, a slow one would look like a loss.
-	if f.killAfter < 0 || f.killAfter > f.ttl/2 {
-		return usage("--kill-after must be 0 to half the --ttl of %v, not %v", f.ttl, f.killAfter)
-	}
-	return nil
 }
 
 // run acquires, runs the command, and releases.
@@ -248,11 +212,10 @@ func (a *app) acquire(ctx context.Context, f runFlags, name string) (*signalbox.
 	if err != nil {
 		return nil, nil, err
 	}
-	semaphore := box.Semaphore(name, f.limit)
-	options := []signalbox.AcquireOption{signalbox.Weight(f.weight), signalbox.TTL(f.ttl), signalbox.Label(f.label)}
+	lock, options := f.lock(box, name), f.options()
 	var lease *signalbox.Lease
 	if f.noWait {
-		lease, err = semaphore.TryAcquire(ctx, options...)
+		lease, err = lock.TryAcquire(ctx, options...)
 	} else {
 		display := a.newWaitingDisplay(ctx, box, name)
 		options = append(options, signalbox.OnWait(display.changed))
@@ -260,14 +223,18 @@ func (a *app) acquire(ctx context.Context, f runFlags, name string) (*signalbox.
 		if f.wait > 0 {
 			bounded, done = context.WithTimeout(ctx, f.wait)
 		}
-		lease, err = semaphore.Acquire(bounded, options...)
+		lease, err = lock.Acquire(bounded, options...)
 		done()
 		display.close()
 	}
 	if err == nil {
-		return box, lease, nil
+		if err = f.replicated(lease); err == nil {
+			return box, lease, nil
+		}
+		err = errors.Join(err, lease.Release(ctx))
+	} else {
+		err = a.explain(ctx, box, f, name, err)
 	}
-	err = a.explain(ctx, box, f, name, err)
 	return nil, nil, errors.Join(err, box.Close())
 }
 

@@ -79,7 +79,7 @@ func (t *table) line(cells []string, widths []int) string {
 		if i > 0 {
 			line.WriteString("  ")
 		}
-		padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+		padding := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
 		if t.right[i] {
 			line.WriteString(padding + cell)
 		} else {

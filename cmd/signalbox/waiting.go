@@ -146,20 +146,24 @@ func heldBy(ctx context.Context, box *signalbox.Box, name string) string {
 // describe is "2 of 2 held by web1:42 wget (12s) and web2:7 curl (3s), 4 waiting".
 func describe(state signalbox.State, now time.Time) string {
 	const most = 3
-	text := fmt.Sprintf("%d of %d held", state.Held, state.Limit)
-	var who []string
-	for i, h := range state.Holders {
+	text := usageOf(&state)
+	var holders []string
+	for i := range state.Holders {
 		if i == most {
-			who = append(who, fmt.Sprintf("%d more", state.Leases-most))
+			holders = append(holders, fmt.Sprintf("%d more", state.Leases-most))
 			break
 		}
-		who = append(who, fmt.Sprintf("%s (%s)", printable(h.Owner), span(now.Sub(h.Since))))
+		holders = append(holders, held(&state.Holders[i], now))
 	}
-	switch n := len(who); {
+	by := " by "
+	if isReadWrite(&state) { // then by whom is said already
+		by = ": "
+	}
+	switch n := len(holders); {
 	case n == 1:
-		text += " by " + who[0]
+		text += by + holders[0]
 	case n > 1:
-		text += " by " + strings.Join(who[:n-1], ", ") + " and " + who[n-1]
+		text += by + strings.Join(holders[:n-1], ", ") + " and " + holders[n-1]
 	}
 	if state.Waiters > 0 {
 		text += fmt.Sprintf(", %d waiting", state.Waiters)

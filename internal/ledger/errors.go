@@ -17,6 +17,7 @@ var (
 	ErrWrongType         = errors.New("key of another type in the way")
 	ErrServer            = errors.New("server refused")
 	ErrUnsupportedServer = errors.New("unsupported server")
+	ErrNewer             = errors.New("a newer version is installed")
 )
 
 // passing are the beginnings of server errors that go away by themselves.
@@ -47,7 +48,8 @@ func classify(doing string, err error) error {
 	var answer *transport.ServerError
 	sentinel := ErrUnavailable
 	switch {
-	case errors.Is(err, ErrUnavailable) || errors.Is(err, ErrServer) || errors.Is(err, ErrWrongType):
+	case errors.Is(err, ErrUnavailable) || errors.Is(err, ErrServer) || errors.Is(err, ErrWrongType) ||
+		errors.Is(err, ErrUnsupportedServer):
 		return fmt.Errorf("%s: %w", doing, err)
 	case errors.As(err, &answer) && !isPassing(err):
 		sentinel = ErrServer

@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-io/signalbox/internal/difftest"
 	"github.com/signalbox-io/signalbox/internal/ledger"
+	"github.com/signalbox-io/signalbox/internal/transport"
 	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
@@ -287,15 +288,51 @@ func TestLedgerAgreesWithModel(t *testing.T) {
 	server := difftest.Redis(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close()
+	scripts := goredis.New(client)
+	t.Run("scripts", func(t *testing.T) { agreesWithModel(t, client, ledger.New(scripts), "model") })
+	t.Run("functions", func(t *testing.T) {
+		if _, err := ledger.New(scripts).InstallFunctions(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// A script would be met with NOPERM.
+		if err := client.Do(t.Context(), "acl", "setuser", "default", "-evalsha", "-eval").Err(); err != nil {
+			t.Fatal(err)
+		}
+		agreesWithModel(t, client, ledger.New(asFunctions{scripts}), "model of functions")
+	})
+}
+
+// asFunctions is a transport that has transitions run as functions of the library.
+type asFunctions struct{ transport.Transport }
+
+func (f asFunctions) Do(ctx context.Context, c transport.Command) (any, error) {
+	return f.Transport.Do(ctx, asFunction(c))
+}
+
+func (f asFunctions) Pipeline(ctx context.Context, commands []transport.Command) []transport.Reply {
+	for i, c := range commands {
+		commands[i] = asFunction(c)
+	}
+	return f.Transport.Pipeline(ctx, commands)
+}
+
+func asFunction(c transport.Command) transport.Command {
+	if c.Words[0] == "evalsha" {
+		c.Words[0], c.Words[1] = "fcall", ledger.FunctionOf(c.Words[1].(string))
+	}
+	return c
+}
+
+func agreesWithModel(t *testing.T, client *redis.Client, l *ledger.Ledger, names string) {
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++
-		resource, err := ledger.NewResource(fmt.Sprint("model ", run))
+		resource, err := ledger.NewResource(fmt.Sprint(names, " ", run))
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := &system{
-			t: t, ctx: context.Background(), client: client, ledger: ledger.New(goredis.New(client)), resource: resource,
+			t: t, ctx: context.Background(), client: client, ledger: l, resource: resource,
 			model: model{barred: map[string]bool{}}, tokens: map[string]int64{},
 		}
 		t.Repeat(map[string]func(*rapid.T){

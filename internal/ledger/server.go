@@ -25,19 +25,25 @@ func (l *Ledger) CheckServer(ctx context.Context) error {
 }
 
 func checkInfo(info string) error {
-	fields := make(map[string]string)
-	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
-		if key, value, ok := strings.Cut(strings.TrimSpace(lines.Text()), ":"); ok {
-			fields[key] = value
-		}
-	}
-	if fields["valkey_version"] != "" {
+	told := infoFields(info)
+	if told["valkey_version"] != "" {
 		return nil
 	}
-	version := fields["redis_version"]
+	version := told["redis_version"]
 	major, _, _ := strings.Cut(version, ".")
 	if n, err := strconv.Atoi(major); err != nil || n < 7 {
 		return fmt.Errorf("%w: found Redis %q, need Redis 7.0 or newer, or Valkey", ErrUnsupportedServer, version)
 	}
 	return nil
+}
+
+// infoFields reads the reply to INFO.
+func infoFields(info string) map[string]string {
+	told := make(map[string]string)
+	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
+		if key, value, ok := strings.Cut(strings.TrimSpace(lines.Text()), ":"); ok {
+			told[key] = value
+		}
+	}
+	return told
 }
