@@ -23,7 +23,8 @@
 //	cycles.go       the load redis-benchmark cannot make: pairs of acquire and release on 50 connections
 //	report.go       tables, aims, JSON; markdown.go the same as a page
 //
-// `go -C bench run . locks`, or `make bench-locks`, is all about locks and semaphores, and takes a quarter of an hour:
+// `go -C bench run . locks`, or `make bench-locks`, is all about locks and semaphores, and takes a quarter of an hour;
+// ARGS=-markdown also writes docs/benchmarks-locks.md:
 //
 //	locks.go        its flags and its rounds
 //	lock_parts.go   what is matched with what

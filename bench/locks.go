@@ -65,7 +65,7 @@ func runLocks(ctx context.Context, args []string) error {
 	quick := flags.Bool("quick", false, "one short round and fewer client counts, under three minutes: for a first look")
 	only := flags.String("only", "", "measure these parts, separated by commas: uncontended, mutex, semaphore, crowd, waiting")
 	asJSON := flags.Bool("json", false, "print the report as JSON")
-	markdown := flags.String("markdown", "", "also write the report as Markdown to `file`")
+	markdown := flags.Bool("markdown", false, "also write the report to "+markdownPath)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func runLocks(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		r.Command += fmt.Sprintf(" ARGS=%q", strings.Join(args, " "))
 	}
-	if *markdown != "" {
-		if err := writeMarkdown(*markdown, r); err != nil {
+	if *markdown {
+		if err := writeMarkdown(r); err != nil {
 			return err
 		}
 	}

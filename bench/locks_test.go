@@ -81,3 +81,20 @@ func TestEachRoundAnotherContestantIsFirst(t *testing.T) {
 		}
 	}
 }
+
+func TestOneBrokenLockOfOursIsAMiss(t *testing.T) {
+	t.Parallel()
+	matches := []*match{
+		{kind: signalboxKind, bouts: []bout{{overlaps: 1}}}, {kind: bookKind, bouts: []bout{{overlaps: 100}}},
+		{kind: signalboxHandoff, bouts: []bout{{disorders: 2}}},
+	}
+	s := &section{}
+	neverBroken(s, matches)
+	if a := s.Aims[0]; a.Pass || a.Measured != 3 {
+		t.Errorf("got %+v, want a miss of 3", a)
+	}
+	neverBroken(s, matches[1:2])
+	if a := s.Aims[1]; a.Pass {
+		t.Errorf("passed without a match of ours: %+v", a)
+	}
+}

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// writeMarkdown writes the report as a page: machine and command, tables, aims, and why some are missed.
-func writeMarkdown(path string, r *report) error {
-	return os.WriteFile(path, []byte(markdownOf(r)), 0o644)
-}
+// markdownPath is where the page goes, as seen from the folder of this program, in which make starts it.
+const markdownPath = "../docs/benchmarks-locks.md"
 
+func writeMarkdown(r *report) error { return os.WriteFile(markdownPath, []byte(markdownOf(r)), 0o644) }
+
+// markdownOf is the report as a page: machine and command, tables, aims, and why some are missed.
 func markdownOf(r *report) string {
 	var out strings.Builder
 	m := r.Machine
