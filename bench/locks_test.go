@@ -85,7 +85,8 @@ func TestEachRoundAnotherContestantIsFirst(t *testing.T) {
 func TestOneBrokenLockOfOursIsAMiss(t *testing.T) {
 	t.Parallel()
 	matches := []*match{
-		{kind: signalboxKind, bouts: []bout{{overlaps: 1}}}, {kind: bookKind, bouts: []bout{{overlaps: 100}}},
+		{kind: signalboxKind, bouts: []bout{{overlaps: 1}}},
+		{kind: bookKind, bouts: []bout{{overlaps: 100}}},
 		{kind: signalboxHandoff, bouts: []bout{{disorders: 2}}},
 	}
 	s := &section{}
