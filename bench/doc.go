@@ -8,14 +8,29 @@
 //
 //	main.go         flags, the order of things
 //	process.go      child processes: pinned, their CPU time, ended by process id
-//	server.go       the servers: redis-server and the engine, each a process; their command counts
+//	server.go       the servers: redis-server and the engine, each a process
+//	calls.go        what the servers count: commands sent, and those that scripts called
 //	lockers.go      the locks that are compared, behind one face
+//	peers.go        those of other libraries; book.go those of Redis in Action
 //	uncontended.go  one client: acquire and release beside two bare scripts
+//	squad.go        a match: so many clients on one lock, in processes that are kept from bout to bout
+//	contestant.go   the children's side of it
+//	turns.go        its arithmetic: waits, shares, what all clients say together
+//	witness.go      who sees that a lock is one, and that a semaphore keeps its limit
 //	contended.go    ten processes take turns on one lock
 //	waiting.go      what nine waiters send while a tenth holds
 //	load.go         redis-benchmark on Redis and on the engine
 //	cycles.go       the load redis-benchmark cannot make: pairs of acquire and release on 50 connections
-//	report.go       tables, aims, JSON
+//	report.go       tables, aims, JSON; markdown.go the same as a page
+//
+// `go -C bench run . locks`, or `make bench-locks`, is all about locks and semaphores, and takes a quarter of an hour;
+// ARGS=-markdown also writes docs/benchmarks-locks.md:
+//
+//	locks.go        its flags and its rounds
+//	lock_parts.go   what is matched with what
+//	lock_tables.go  a row for each match
+//	lock_aims.go    the aims of the design
+//	reasons.go      why some are missed
 //
 // The program starts itself again for each role that must be a process of its own; see roles in main.go. A new
 // measurement is one file with a function that returns a section, and one line in measure.

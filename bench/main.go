@@ -58,6 +58,9 @@ func run() error {
 	if len(os.Args) == 4 && os.Args[1] == "role" {
 		return playRole(ctx, os.Args[2], []byte(os.Args[3]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "locks" {
+		return runLocks(ctx, os.Args[2:])
+	}
 	quick := flag.Bool("quick", false, "one short round, less than a minute: for a first look")
 	only := flag.String("only", "", "measure one part: `locks` or engine")
 	asJSON := flag.Bool("json", false, "print the report as JSON")

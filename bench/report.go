@@ -14,6 +14,7 @@ import (
 
 // report is everything one run found out.
 type report struct {
+	Command   string `json:",omitempty"`
 	Machine   machine
 	Sections  []*section
 	LoadAfter string
@@ -41,6 +42,7 @@ type aim struct {
 	Low, High float64
 	Rounds    int
 	Pass      bool
+	Reason    string `json:",omitempty"` // why it is missed
 }
 
 func (s *section) row(cells ...string) { s.Rows = append(s.Rows, cells) }
@@ -58,6 +60,10 @@ func (s *section) know(what string, samples []float64) {
 }
 
 func (s *section) aim(what, aimed string, samples []float64, pass func(float64) bool) {
+	if len(samples) == 0 {
+		s.Aims = append(s.Aims, aim{What: what + " (not measured)", Aim: aimed})
+		return
+	}
 	m := median(samples)
 	s.Aims = append(s.Aims, aim{
 		What: what, Aim: aimed, Measured: m, Low: slices.Min(samples), High: slices.Max(samples), Rounds: len(samples),
@@ -76,6 +82,11 @@ func (r *report) print(to io.Writer) error {
 		if len(s.Aims) > 0 {
 			fmt.Fprintln(out)
 			columns(out, []string{"aim", "wanted", "measured", "lowest..highest", "rounds", ""}, aimRows(s.Aims))
+			for _, a := range s.Aims {
+				if a.Reason != "" {
+					fmt.Fprintf(out, "\nMISS, %s: %s\n", a.What, a.Reason)
+				}
+			}
 		}
 	}
 	met, missed := r.tally()

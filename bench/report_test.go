@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestMedianIsBetweenTheMiddleTwo(t *testing.T) {
@@ -32,20 +31,6 @@ func TestSentLeavesOutWhatScriptsCall(t *testing.T) {
 	}
 	if got := delta.sent(redsyncKind); got != 26 {
 		t.Errorf("redsync sent %d, want its 5 SET too", got)
-	}
-}
-
-func TestSumNoticesWhoStarved(t *testing.T) {
-	t.Parallel()
-	b, err := sum([]contendedResult{
-		{Turns: 20, Waits: []time.Duration{time.Millisecond}},
-		{Turns: 0, Waits: []time.Duration{time.Second}},
-	}, time.Second, 40, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b.fairness != 20 || b.longestMs != 1000 || b.commands != 2 {
-		t.Errorf("got %+v", b)
 	}
 }
 

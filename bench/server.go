@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,8 +23,11 @@ type backend struct {
 }
 
 // client makes a client like the one signalbox.Open makes.
-func (b backend) client() *redis.Client {
-	options := &redis.Options{Addr: b.Addr, MaxRetries: -1, ContextTimeoutEnabled: true}
+func (b backend) client() *redis.Client { return b.clientOf(0) }
+
+// clientOf makes one for so many goroutines, each with a connection to use; 0 is the library's default.
+func (b backend) clientOf(goroutines int) *redis.Client {
+	options := &redis.Options{Addr: b.Addr, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: goroutines}
 	if b.engine != nil {
 		options.Dialer = func(context.Context, string, string) (net.Conn, error) { return b.engine.Dial() }
 	}
@@ -161,47 +163,6 @@ func infoField(info, name string) string {
 	_, rest, _ := strings.Cut(info, name)
 	value, _, _ := strings.Cut(rest, "\r\n")
 	return value
-}
-
-// calls is how often each command has been called, by the server's own count, calls from scripts included.
-type calls map[string]int64
-
-func countCalls(ctx context.Context, client redis.UniversalClient) (calls, error) {
-	info, err := client.Info(ctx, "commandstats").Result()
-	if err != nil {
-		return nil, err
-	}
-	c := calls{}
-	for line := range strings.Lines(info) {
-		name, rest, isCommand := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
-		count, _, _ := strings.Cut(rest, ",")
-		n, err := strconv.ParseInt(count, 10, 64)
-		if isCommand && err == nil {
-			c[name] = n
-		}
-	}
-	return c, nil
-}
-
-// since is the difference to an earlier count. What asked for the count is not in it.
-func (c calls) since(before calls) calls {
-	delta := calls{}
-	for name, n := range c {
-		if n -= before[name]; n > 0 && name != "info" {
-			delta[name] = n
-		}
-	}
-	return delta
-}
-
-// sent is how many of the calls came from clients. No script here calls any of these commands, and what one calls is
-// none of these, but for SET, which redsync sends and redislock's script calls.
-func (c calls) sent(kind string) int64 {
-	n := c["evalsha"] + c["eval"] + c["subscribe"] + c["unsubscribe"] + c["ping"] + c["hello"]
-	if kind == redsyncKind {
-		n += c["set"]
-	}
-	return n
 }
 
 func decode(config []byte, into any) error {

@@ -14,10 +14,7 @@ import (
 // by the same client, two scripts that do nothing: what two round trips cost at best. The subjects take turns in short
 // blocks, and each is compared with the bare scripts of its own round.
 
-const (
-	bareKind       = "two bare EVALSHA"
-	cancelableKind = "signalbox, context that can end"
-)
+const cancelableKind = "signalbox, context that can end"
 
 var uncontendedKinds = []string{bareKind, signalboxKind, cancelableKind, redsyncKind, redislockKind}
 
@@ -81,18 +78,11 @@ type subject struct {
 }
 
 func newSubject(ctx context.Context, kind string, client *redis.Client) (*subject, error) {
-	if kind == bareKind {
-		digest, err := client.ScriptLoad(ctx, "return 1").Result()
-		keys := []string{"bench"}
-		return &subject{kind, func(ctx context.Context) error {
-			return errors.Join(client.EvalSha(ctx, digest, keys).Err(), client.EvalSha(ctx, digest, keys).Err())
-		}, func() error { return nil }}, err
-	}
 	lockKind := kind
 	if kind == cancelableKind {
 		lockKind = signalboxKind
 	}
-	l, err := newLocker(lockKind, client, "uncontended "+lockKind)
+	l, err := newLocker(ctx, lockKind, client, "uncontended "+lockKind)
 	if err != nil {
 		return nil, err
 	}

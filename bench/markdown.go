@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// markdownPath is where the page goes, as seen from the folder of this program, in which make starts it.
+const markdownPath = "../docs/benchmarks-locks.md"
+
+func writeMarkdown(r *report) error { return os.WriteFile(markdownPath, []byte(markdownOf(r)), 0o644) }
+
+// markdownOf is the report as a page: machine and command, tables, aims, and why some are missed.
+func markdownOf(r *report) string {
+	var out strings.Builder
+	m := r.Machine
+	fmt.Fprintf(&out, "# Locks and semaphores, measured\n\nWritten by `%s` in %.0f s. ", r.Command, r.Seconds)
+	fmt.Fprintf(&out, "%s, %d cores; %s; %s; Redis %s; %s; load before %s, after %s.\n\n",
+		m.CPU, m.Cores, m.Kernel, m.Go, m.Redis, m.Pinned, m.Load, r.LoadAfter)
+	out.WriteString("Figures of one run compare; figures of different machines, or of different runs, do not.\n")
+	met, missed := r.tally()
+	fmt.Fprintf(&out, "Of %d aims %d are met and %d missed.\n", met+missed, met, missed)
+	for _, s := range r.Sections {
+		fmt.Fprintf(&out, "\n## %s\n\n%s\n\n", s.Title, s.Note)
+		markdownTable(&out, s.Columns, s.Rows)
+		if len(s.Aims) == 0 {
+			continue
+		}
+		out.WriteString("\n")
+		markdownTable(&out, []string{"aim", "wanted", "measured", "lowest..highest", "rounds", ""}, aimRows(s.Aims))
+		for _, a := range s.Aims {
+			if a.Reason != "" {
+				fmt.Fprintf(&out, "\n* MISS, %s: %s\n", a.What, a.Reason)
+			}
+		}
+	}
+	return out.String()
+}
+
+func markdownTable(out *strings.Builder, header []string, rows [][]string) {
+	line := func(cells []string) {
+		for _, cell := range cells {
+			fmt.Fprintf(out, "| %s ", strings.NewReplacer("|", `\|`, "\n", " ").Replace(cell))
+		}
+		out.WriteString("|\n")
+	}
+	line(header)
+	out.WriteString(strings.Repeat("|---", len(header)) + "|\n")
+	for _, row := range rows {
+		line(row)
+	}
+}

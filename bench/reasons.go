@@ -1,0 +1,48 @@
+package main
+
+import "strings"
+
+// reasons says why aims are missed, as far as it is known. A key is the beginning of what an aim is about; the longest
+// that fits is taken.
+var reasons = map[string]string{
+	"uncontended, Redis": "an acquire and its release run 13 commands in their scripts, for the queue, the fencing token " +
+		"and the expiry; a bare script runs none, and the peers' two to four. The server's time for them is what is missing, " +
+		"and it weighs more where the round trip is shorter.",
+	"engine in process: rate": "two bare EVALSHA in process, in the row above, bound it: without a network what is left is " +
+		"the client library, the protocol and the interpreter, and then the 13 commands of the two scripts.",
+	"Redis, 10 clients, hold 1ms: rate":  handoffReason,
+	"engine, 10 clients, hold 1ms: rate": handoffReason,
+	"Redis, 10 clients, hold 1ms: CPU":   contendedCPUReason,
+	"engine, 10 clients, hold 1ms: CPU":  contendedCPUReason,
+	"Redis, semaphore of 5":              semaphoreReason,
+	"engine, semaphore of 5":             semaphoreReason,
+}
+
+const (
+	handoffReason = "one client goes on by itself after its release; of ten, another process has to hear that it is its " +
+		"turn and to be woken on the clients' core, which is two steps of the scheduler for each acquire."
+	contendedCPUReason = "an acquire that waits, with its release and the handoff, runs 40 commands in scripts and wakes a " +
+		"process; that is the server's and the client's share of each turn, however long the others wait. Pollers pay by " +
+		"waiting time instead: the longer the hold and the queue, the better the comparison becomes."
+	semaphoreReason = "a permit that is given back is on its way for longer than the round trip that the aim allows: the " +
+		"release runs the handoff in its script, and one of 50 processes on the clients' cores has to be woken."
+)
+
+// explain gives every miss its reason.
+func (r *report) explain(reasons map[string]string) {
+	for _, s := range r.Sections {
+		for i := range s.Aims {
+			a := &s.Aims[i]
+			if a.Aim == "" || a.Pass {
+				continue
+			}
+			longest := ""
+			a.Reason = "not explained yet"
+			for key, reason := range reasons {
+				if strings.HasPrefix(a.What, key) && len(key) > len(longest) {
+					longest, a.Reason = key, reason
+				}
+			}
+		}
+	}
+}
