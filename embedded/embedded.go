@@ -3,10 +3,9 @@
 // goroutines, for single binaries, and for tests. Nothing needs to be
 // installed and nothing listens.
 //
-// The library speaks to the engine over connections in memory, by the same
-// protocol and the same transitions as to a Redis, so that moving to a server
-// later is a change of one line. Opened inside a testing/synctest bubble, all
-// of it runs in virtual time.
+// The library calls the engine directly, with the same transitions as it sends
+// to a Redis, so that moving to a server later is a change of one line. Opened
+// inside a testing/synctest bubble, all of it runs in virtual time.
 package embedded
 
 import (
@@ -20,6 +19,7 @@ import (
 
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/engine"
+	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
 // ErrNoPersistence is returned by Open for a folder.
@@ -29,7 +29,7 @@ var ErrNoPersistence = errors.New(`the engine cannot keep data on disk yet: open
 type Box struct {
 	*signalbox.Box
 	engine *engine.Engine
-	client *redis.Client
+	client *redis.Client // for messages
 }
 
 // Open starts an engine and opens a Box on it. dir must be "", which keeps all
@@ -50,7 +50,7 @@ func Open(dir string, options ...signalbox.Option) (*Box, error) {
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	return &Box{signalbox.New(client, options...), e, client}, nil
+	return &Box{signalbox.NewOver(direct{e, goredis.New(client)}, options...), e, client}, nil
 }
 
 // Engine is the engine, to serve it to others or to look into it.

@@ -120,6 +120,27 @@ func (e *Engine) Do(ctx context.Context, args ...string) (Reply, error) {
 	return Reply{value}, nil
 }
 
+// Value is the reply as plain Go: an int64, a string, nil, or an []any of these.
+// What RESP3 has besides comes as RESP2 has it.
+func (r Reply) Value() any { return plain(&r.value) }
+
+func plain(v *resp.Value) any {
+	switch v.Kind {
+	case resp.Integer:
+		return v.Int
+	case resp.Null:
+		return nil
+	case resp.Array:
+		elements := make([]any, len(v.Elems))
+		for i := range v.Elems {
+			elements[i] = plain(&v.Elems[i])
+		}
+		return elements
+	default:
+		return v.Str
+	}
+}
+
 // IsNil reports whether the reply is the null of Redis: no such key, no such
 // element, or a wait that timed out.
 func (r Reply) IsNil() bool { return r.value.Kind == resp.Null }

@@ -43,8 +43,8 @@ func run(list bool, rounds int, out string) error {
 	}
 	for _, fault := range faults.Registry {
 		if r := tally["Test"+fault.Name]; !list && (r == nil || r.passed < rounds) {
-			return fmt.Errorf("Test%s did not hold: go test ./internal/faults/%s -run Test%s -v", fault.Name, fault.Package,
-				fault.Name)
+			return fmt.Errorf("a promise did not hold under Test%s: go test ./internal/faults/%s -run Test%s -v",
+				fault.Name, fault.Package, fault.Name)
 		}
 	}
 	return nil
