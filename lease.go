@@ -31,6 +31,7 @@ type Lease struct {
 	handoffs int    // left to the relay
 	heir     *Lease // that the relay has put in the place of this one
 	ended    bool
+	told     bool // observers know that it was granted
 	isWanted bool
 	deadline time.Time
 	due      time.Time // of the next renewal
@@ -267,7 +268,7 @@ func (l *Lease) finish(cause error) (*relay, bool) {
 		return nil, false
 	}
 	l.ended = true
-	relay := l.relay
+	relay, told := l.relay, l.told
 	if l.timer != nil {
 		l.timer.Stop()
 	}
@@ -275,10 +276,8 @@ func (l *Lease) finish(cause error) (*relay, bool) {
 	l.box.keeper.cancel(&l.duty)
 	l.box.part(l.id, l)
 	l.cancel(cause)
-	if errors.Is(cause, ErrReleased) {
-		l.observe(Released, 0, nil)
-	} else {
-		l.observe(Lost, 0, cause)
+	if told { // otherwise observed does, if the lease reaches its caller
+		l.observeEnd()
 	}
 	return relay, true
 }
@@ -339,7 +338,7 @@ func (l *Lease) extend(sent time.Time) {
 		l.mu.Unlock()
 		return
 	}
-	lag := time.Since(l.due)
+	lag, told := max(time.Since(l.due), 0), l.told
 	l.trouble = nil
 	l.deadline = sent.Add(l.ttl - margin(l.ttl))
 	l.timer.Reset(time.Until(l.deadline))
@@ -347,7 +346,9 @@ func (l *Lease) extend(sent time.Time) {
 	due := l.due
 	l.mu.Unlock()
 	l.box.keeper.schedule(&l.duty, due)
-	l.observe(Renewed, lag, nil)
+	if told {
+		l.observe(Renewed, lag, nil)
+	}
 }
 
 // want closes the channel of Wanted, once.
