@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -213,5 +215,32 @@ func TestARegistererThatRefusesIsAnError(t *testing.T) {
 	}
 	if _, err := metrics.New(nil); !errors.Is(err, signalbox.ErrInvalid) {
 		t.Errorf("got %v, want ErrInvalid", err)
+	}
+}
+
+// The documentation names each metric, and none that there is not.
+func TestMetricsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/observing.md")
+	must(t, err)
+	registry := prometheus.NewRegistry()
+	measured, err := metrics.New(registry)
+	must(t, err)
+	box, err := embedded.Open("", measured)
+	must(t, err)
+	must(t, box.Mutex("m").Do(t.Context(), func(context.Context) error { return nil }))
+	must(t, box.Close())
+	families, err := registry.Gather()
+	must(t, err)
+	there := map[string]bool{}
+	for _, family := range families {
+		there[family.GetName()] = true
+		if !strings.Contains(string(text), "| `"+family.GetName()) {
+			t.Errorf("docs/observing.md does not explain %s", family.GetName())
+		}
+	}
+	for _, name := range regexp.MustCompile(`signalbox_[a-z_]+`).FindAllString(string(text), -1) {
+		if !there[strings.TrimSuffix(name, "_bucket")] {
+			t.Errorf("docs/observing.md speaks of %s, which there is not", name)
+		}
 	}
 }
