@@ -71,6 +71,14 @@ func margin(span time.Duration) time.Duration {
 func newLease(
 	parent context.Context, g grant, weight int, token int64, expires time.Time, span time.Duration,
 ) (*Lease, bool) {
+	third := min(span, g.ttl) / 3
+	return newLeaseDue(parent, g, weight, token, expires, span, g.box.keeper.align(expires.Add(third-span), third))
+}
+
+// newLeaseDue is newLease with the time of the first renewal.
+func newLeaseDue(
+	parent context.Context, g grant, weight int, token int64, expires time.Time, span time.Duration, due time.Time,
+) (*Lease, bool) {
 	l := &Lease{
 		grant: g, weight: weight, token: token, wanted: make(chan struct{}), deadline: expires.Add(-margin(span)),
 	}
@@ -80,12 +88,11 @@ func newLease(
 		l.cancel(ErrClosed)
 		return nil, false
 	}
-	third := min(span, l.ttl) / 3
 	l.mu.Lock()
 	l.timer = time.AfterFunc(time.Until(l.deadline), l.expire)
-	l.due = l.box.keeper.align(expires.Add(third-span), third)
+	l.due = due
 	l.mu.Unlock()
-	l.box.keeper.schedule(&l.duty, l.due)
+	l.box.keeper.schedule(&l.duty, due)
 	if l.notice {
 		l.box.inbox.open()
 	}
