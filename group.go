@@ -58,16 +58,17 @@ func (b *Box) acquireAll(ctx context.Context, requests []Request, t terms, wait 
 		return nil, fmt.Errorf("%s: %w", group.doing(), err)
 	}
 	defer b.tasks.Done()
-	begun := time.Now()
+	var begun time.Time
+	for _, request := range requests {
+		begun = b.observeBegun(ctx, request.semaphore.name, t.weighing(request.weight))
+	}
 	leases, err := group.run(ctx, wait)
 	for i, request := range requests {
-		single := t
-		single.weight = request.weight
 		var lease *Lease
 		if leases != nil {
 			lease = leases.leases[i]
 		}
-		b.observeAcquisition(ctx, request.semaphore.name, &single, begun, lease, err)
+		b.observeAcquisition(ctx, request.semaphore.name, t.weighing(request.weight), begun, lease, err)
 	}
 	return leases, err
 }
@@ -96,9 +97,7 @@ func (b *Box) newGroup(requests []Request, t *terms) (*group, error) {
 		if s.err != nil {
 			return nil, fmt.Errorf("acquire all: %w", s.err)
 		}
-		single := *t
-		single.weight = request.weight
-		if err := single.check(s.name, s.limit); err != nil {
+		if err := t.weighing(request.weight).check(s.name, s.limit); err != nil {
 			return nil, err
 		}
 		if s.box != b || seen[s.name] {

@@ -68,6 +68,13 @@ func (k *keeper) schedule(d *duty, due time.Time) {
 	}
 }
 
+// scheduled returns when a duty is due, and false if it is not in the heap: then the answer to a request is awaited.
+func (k *keeper) scheduled(d *duty) (time.Time, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return d.due, d.index > 0
+}
+
 // cancel takes a duty out for good.
 func (k *keeper) cancel(d *duty) {
 	k.mu.Lock()

@@ -31,6 +31,7 @@ type Lease struct {
 	handoffs int    // left to the relay
 	heir     *Lease // that the relay has put in the place of this one
 	ended    bool
+	told     bool // observers know that it was granted
 	isWanted bool
 	deadline time.Time
 	due      time.Time // of the next renewal
@@ -70,6 +71,14 @@ func margin(span time.Duration) time.Duration {
 func newLease(
 	parent context.Context, g grant, weight int, token int64, expires time.Time, span time.Duration,
 ) (*Lease, bool) {
+	third := min(span, g.ttl) / 3
+	return newLeaseDue(parent, g, weight, token, expires, span, g.box.keeper.align(expires.Add(third-span), third))
+}
+
+// newLeaseDue is newLease with the time of the first renewal.
+func newLeaseDue(
+	parent context.Context, g grant, weight int, token int64, expires time.Time, span time.Duration, due time.Time,
+) (*Lease, bool) {
 	l := &Lease{
 		grant: g, weight: weight, token: token, wanted: make(chan struct{}), deadline: expires.Add(-margin(span)),
 	}
@@ -79,12 +88,11 @@ func newLease(
 		l.cancel(ErrClosed)
 		return nil, false
 	}
-	third := min(span, l.ttl) / 3
 	l.mu.Lock()
 	l.timer = time.AfterFunc(time.Until(l.deadline), l.expire)
-	l.due = l.box.keeper.align(expires.Add(third-span), third)
+	l.due = due
 	l.mu.Unlock()
-	l.box.keeper.schedule(&l.duty, l.due)
+	l.box.keeper.schedule(&l.duty, due)
 	if l.notice {
 		l.box.inbox.open()
 	}
@@ -267,7 +275,7 @@ func (l *Lease) finish(cause error) (*relay, bool) {
 		return nil, false
 	}
 	l.ended = true
-	relay := l.relay
+	relay, told := l.relay, l.told
 	if l.timer != nil {
 		l.timer.Stop()
 	}
@@ -275,10 +283,8 @@ func (l *Lease) finish(cause error) (*relay, bool) {
 	l.box.keeper.cancel(&l.duty)
 	l.box.part(l.id, l)
 	l.cancel(cause)
-	if errors.Is(cause, ErrReleased) {
-		l.observe(Released, 0, nil)
-	} else {
-		l.observe(Lost, 0, cause)
+	if told { // otherwise observed does, if the lease reaches its caller
+		l.observeEnd()
 	}
 	return relay, true
 }
@@ -339,7 +345,7 @@ func (l *Lease) extend(sent time.Time) {
 		l.mu.Unlock()
 		return
 	}
-	lag := time.Since(l.due)
+	lag, told := max(time.Since(l.due), 0), l.told
 	l.trouble = nil
 	l.deadline = sent.Add(l.ttl - margin(l.ttl))
 	l.timer.Reset(time.Until(l.deadline))
@@ -347,7 +353,9 @@ func (l *Lease) extend(sent time.Time) {
 	due := l.due
 	l.mu.Unlock()
 	l.box.keeper.schedule(&l.duty, due)
-	l.observe(Renewed, lag, nil)
+	if told {
+		l.observe(Renewed, lag, nil)
+	}
 }
 
 // want closes the channel of Wanted, once.

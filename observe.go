@@ -2,6 +2,7 @@ package signalbox
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -17,6 +18,7 @@ type Happening string
 
 // What can be observed.
 const (
+	Begun    Happening = "begun"    // an acquisition begins; it ends with one of the next three
 	Granted  Happening = "granted"  // an acquisition got its lease; Wait is how long that took
 	Refused  Happening = "refused"  // TryAcquire found no permit free
 	Failed   Happening = "failed"   // an acquisition ended with Err, after Wait
@@ -25,7 +27,11 @@ const (
 	Lost     Happening = "lost"     // the lease ended otherwise, after Hold; Err says how
 )
 
-// Observation is something that happened.
+// Observation is something that happened. What belongs together comes in order: an acquisition is Begun and then Granted,
+// Refused or Failed; a lease is Granted, perhaps Renewed, and then Released or Lost, each once. Only a Renewed may come a
+// moment after the end. A lease handed on by LocalHandoff is Released, and Granted anew with the same ID. Not observed are
+// leases that never reached a caller, who had given up, arguments that are refused before anything is sent, and
+// acquisitions by Reentrant that find their lease.
 type Observation struct {
 	What     Happening
 	Resource string
@@ -33,6 +39,7 @@ type Observation struct {
 	Label    string
 	Weight   int
 	Token    int64
+	TTL      time.Duration
 	At       time.Time
 	Wait     time.Duration
 	Hold     time.Duration
@@ -47,18 +54,28 @@ func (b *Box) observe(o Observation) {
 	}
 }
 
+// observeBegun tells that an acquisition begins, and returns when.
+func (b *Box) observeBegun(ctx context.Context, name string, t *terms) time.Time {
+	now := time.Now()
+	if len(b.observers) > 0 {
+		b.observe(t.observation(ctx, Begun, name, now))
+	}
+	return now
+}
+
 // observeAcquisition tells what became of one that was begun at a time.
 func (b *Box) observeAcquisition(ctx context.Context, name string, t *terms, begun time.Time, lease *Lease, err error) {
 	if len(b.observers) == 0 {
 		return
 	}
-	now := time.Now()
-	o := Observation{
-		What: Granted, Resource: name, Label: t.label, Weight: t.weight, At: now, Wait: now.Sub(begun), Err: err, Context: ctx,
-	}
+	o := t.observation(ctx, Granted, name, time.Now())
+	o.Wait, o.Err = o.At.Sub(begun), err
 	switch {
 	case lease != nil:
 		o.ID, o.Token, o.Context = lease.id, lease.Token(), lease.ctx
+		b.observe(o)
+		lease.observed()
+		return
 	case isBusy(err):
 		o.What = Refused
 	default:
@@ -67,13 +84,40 @@ func (b *Box) observeAcquisition(ctx context.Context, name string, t *terms, beg
 	b.observe(o)
 }
 
+func (t *terms) observation(ctx context.Context, what Happening, name string, now time.Time) Observation {
+	return Observation{
+		What: what, Resource: name, Label: t.label, Weight: t.weight, TTL: t.ttl, At: now, Context: ctx,
+	}
+}
+
+// observed notes that the grant has been told of. A lease that has ended meanwhile left its end to be told after it.
+func (l *Lease) observed() {
+	l.mu.Lock()
+	l.told = true
+	ended := l.ended
+	l.mu.Unlock()
+	if ended {
+		<-l.ctx.Done() // which is about to be, with the cause
+		l.observeEnd()
+	}
+}
+
+// observeEnd tells how the lease ended, which it has.
+func (l *Lease) observeEnd() {
+	if err := l.Err(); errors.Is(err, ErrReleased) {
+		l.observe(Released, 0, nil)
+	} else {
+		l.observe(Lost, 0, err)
+	}
+}
+
 func (l *Lease) observe(what Happening, lag time.Duration, err error) {
 	if len(l.box.observers) == 0 {
 		return
 	}
 	now := time.Now()
 	l.box.observe(Observation{
-		What: what, Resource: l.resource.Name, ID: l.id, Label: l.label, Weight: l.Weight(), Token: l.Token(), At: now,
-		Hold: now.Sub(l.since), Lag: lag, Err: err, Context: l.ctx,
+		What: what, Resource: l.resource.Name, ID: l.id, Label: l.label, Weight: l.Weight(), Token: l.Token(), TTL: l.ttl,
+		At: now, Hold: now.Sub(l.since), Lag: lag, Err: err, Context: l.ctx,
 	})
 }

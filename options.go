@@ -142,6 +142,13 @@ func newTerms(options []AcquireOption) terms {
 	return t
 }
 
+// weighing returns the terms with another weight.
+func (t *terms) weighing(weight int) *terms {
+	other := *t
+	other.weight = weight
+	return &other
+}
+
 // check refuses what no server needs to be asked about.
 func (t *terms) check(name string, limit int) error {
 	invalid := func(format string, args ...any) error {

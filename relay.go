@@ -187,7 +187,13 @@ func (l *Lease) succeed(to *runner) (successor *Lease, lost bool) {
 	weight, token, handoffs := l.weight, l.token+1, l.handoffs-1
 	expires := l.deadline.Add(margin(l.ttl)) // what is left is not counted anew
 	l.mu.Unlock()
-	successor, ok := newLease(to.ctx, g, weight, token, expires, l.ttl)
+	due, waits := l.box.keeper.scheduled(&l.duty)
+	if !waits {
+		// A renewal is on its way; its answer is the heir's, and says when the next is due. Were each heir renewed at once,
+		// a lease that came by a message, with little time left, would cost a request for each that follows on it.
+		due = time.Now().Add(time.Until(expires) / 4)
+	}
+	successor, ok := newLeaseDue(to.ctx, g, weight, token, expires, l.ttl, due)
 	if !ok {
 		return nil, false
 	}

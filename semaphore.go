@@ -83,7 +83,7 @@ func (s *Semaphore) acquire(ctx context.Context, terms terms, wait bool) (*Lease
 		return nil, fmt.Errorf("acquire %q: %w", s.name, err)
 	}
 	defer s.box.tasks.Done()
-	begun := time.Now()
+	begun := s.box.observeBegun(ctx, s.name, &terms)
 	lease, err := s.take(ctx, terms, wait)
 	s.box.observeAcquisition(ctx, s.name, &terms, begun, lease, err)
 	return lease, err

@@ -322,7 +322,7 @@ func observations(b *bench) {
 	_, err := box.Mutex(b.name).TryAcquire(b.ctx)
 	b.is(err, signalbox.ErrBusy)
 	b.must(lease.Release(b.ctx))
-	equal(b, "observations", fmt.Sprint(seen), "[granted refused released]")
+	equal(b, "observations", fmt.Sprint(seen), "[begun granted begun refused released]")
 }
 
 func releaseHeedsContext(b *bench) {

@@ -6,10 +6,11 @@
 //	go run ./examples/marketplace                      a server, load on it, and what came of it
 //	go run ./examples/marketplace serve                the server alone, on 127.0.0.1:8080
 //	go run ./examples/marketplace load --to URL        the load alone
+//	… serve --metrics --log                            what happens to permits, on /metrics and as log records
 //	… --url redis://localhost:6379                     permits on Redis: start as many servers as you like
 //
 // Files: limit.go is what this example is about; market.go the trade itself;
-// load.go the greedy players.
+// load.go the greedy players; watch.go metrics and logs.
 package main
 
 import (
@@ -39,14 +40,16 @@ func main() {
 
 func command() *cobra.Command {
 	var url, listen string
+	var watch watching
 	load := defaultLoad()
 	root := &cobra.Command{
 		Use:   "marketplace",
 		Short: "A marketplace API that allows each account five calls at once",
 		Args:  cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, _ []string) error { return demo(cmd, url, load) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return demo(cmd, url, &watch, load) },
 	}
 	root.PersistentFlags().StringVar(&url, "url", os.Getenv("SIGNALBOX_URL"), "Redis that keeps the permits; without it they are kept in this process")
+	watch.flags(root)
 	load.flags(root)
 	serve := &cobra.Command{
 		Use: "serve", Short: "Serve the API", Args: cobra.NoArgs,
@@ -56,7 +59,7 @@ func command() *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "marketplace on http://%s, five calls at once per account\n", listener.Addr())
-			return serve(cmd.Context(), url, listener)
+			return serve(cmd.Context(), url, &watch, listener)
 		},
 	}
 	serve.Flags().StringVar(&listen, "listen", "127.0.0.1:8080", "address to listen on")
@@ -74,15 +77,17 @@ func command() *cobra.Command {
 }
 
 // openBox connects to the Redis at url, or starts an engine in this process.
-func openBox(ctx context.Context, url string) (box *signalbox.Box, closeBox func() error, err error) {
+func openBox(
+	ctx context.Context, url string, options ...signalbox.Option,
+) (box *signalbox.Box, closeBox func() error, err error) {
 	if url != "" {
-		box, err = signalbox.Open(ctx, url)
+		box, err = signalbox.Open(ctx, url, options...)
 		if err != nil {
 			return nil, nil, err
 		}
 		return box, box.Close, nil
 	}
-	local, err := embedded.Open("")
+	local, err := embedded.Open("", options...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -90,13 +95,17 @@ func openBox(ctx context.Context, url string) (box *signalbox.Box, closeBox func
 }
 
 // serve answers calls from listener until ctx ends.
-func serve(ctx context.Context, url string, listener net.Listener) (err error) {
-	box, closeBox, err := openBox(ctx, url)
+func serve(ctx context.Context, url string, watch *watching, listener net.Listener) (err error) {
+	options, handler, err := watch.start()
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	box, closeBox, err := openBox(ctx, url, options...)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { err = errors.Join(err, closeBox()) }()
-	server := &http.Server{Handler: newAPI(box), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: handler(newAPI(box)), ReadHeaderTimeout: 5 * time.Second}
 	stopped := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
@@ -111,7 +120,7 @@ func serve(ctx context.Context, url string, listener net.Listener) (err error) {
 }
 
 // demo serves on a free port, puts load on it, and reports.
-func demo(cmd *cobra.Command, url string, load *load) error {
+func demo(cmd *cobra.Command, url string, watch *watching, load *load) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -119,7 +128,7 @@ func demo(cmd *cobra.Command, url string, load *load) error {
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
 	served := make(chan error, 1)
-	go func() { served <- serve(ctx, url, listener) }()
+	go func() { served <- serve(ctx, url, watch, listener) }()
 	where := "in this process"
 	if url != "" {
 		where = "on Redis"

@@ -64,6 +64,31 @@ func TestAnAccountHasFiveCallsAtOnce(t *testing.T) {
 	})
 }
 
+func TestMetricsTellOfThePermits(t *testing.T) {
+	watch := watching{metrics: true}
+	options, handler, err := watch.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := embedded.Open("", options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := handler(newAPI(box.Box))
+	if answer := post(server, "player-1"); answer.Code != http.StatusCreated {
+		t.Fatalf("answered %d: %s", answer.Code, answer.Body)
+	}
+	answer := httptest.NewRecorder()
+	server.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	const want = `signalbox_acquisitions_total{class="marketplace",outcome="granted"} 1`
+	if !strings.Contains(answer.Body.String(), want) {
+		t.Errorf("%s is missing from\n%s", want, answer.Body)
+	}
+	if err := box.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestTheDemoHolds(t *testing.T) {
 	var out bytes.Buffer
 	cmd := command()

@@ -1,0 +1,5 @@
+//go:build race
+
+package signalbox_test
+
+func init() { underRace = true }
