@@ -61,7 +61,7 @@ func (a *attendant) run(ctx context.Context, ask func() (next time.Duration, don
 		if over(ctx) != nil {
 			return fmt.Errorf("%s: %w", a.doing, over(ctx))
 		}
-		wasUp := a.box.inbox.up.Load()
+		round := a.box.inbox.round.Load()
 		next, done, err := ask()
 		pause := claim / 3
 		switch {
@@ -79,7 +79,7 @@ func (a *attendant) run(ctx context.Context, ask func() (next time.Duration, don
 			if next > 0 {
 				pause = min(pause, next+time.Millisecond)
 			}
-			if !wasUp && a.box.inbox.up.Load() { // a message may have gone by
+			if now := a.box.inbox.round.Load(); now != 0 && now != round { // a message may have gone by
 				pause = 0
 			}
 		}

@@ -18,7 +18,8 @@ import (
 type inbox struct {
 	box  *Box
 	once sync.Once
-	up   atomic.Bool
+	// round tells one subscription from the next: 0 while there is none, then 1, 2 and so on.
+	round atomic.Int64
 }
 
 // message is "verb id number…", as the transitions publish it.
@@ -30,17 +31,17 @@ type message struct {
 
 // open starts the subscription if nobody has.
 func (i *inbox) open() {
-	if !i.up.Load() {
+	if i.round.Load() == 0 {
 		i.once.Do(func() { i.box.serve(i.run) })
 	}
 }
 
 func (i *inbox) run() {
 	channels := []string{ledger.InboxPrefix + i.box.process}
-	for i.box.stopping.Err() == nil {
+	for round := int64(1); i.box.stopping.Err() == nil; round++ {
 		// What ended it makes no difference: until it is open again heartbeats do its work, and say what is wrong.
-		_ = i.box.transport.Listen(i.box.stopping, channels, i.handle)
-		i.up.Store(false)
+		_ = i.box.transport.Listen(i.box.stopping, channels, func(e transport.Event) { i.handle(round, e) })
+		i.round.Store(0)
 		pause := time.NewTimer(backoff(i.box.claim))
 		select {
 		case <-pause.C:
@@ -50,10 +51,10 @@ func (i *inbox) run() {
 	}
 }
 
-func (i *inbox) handle(event transport.Event) {
+func (i *inbox) handle(round int64, event transport.Event) {
 	if event.Subscribed {
-		i.up.Store(true)
-		i.box.keeper.hasten()
+		i.round.Store(round)
+		i.box.keeper.hasten(round)
 		i.box.nudge()
 		return
 	}

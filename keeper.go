@@ -85,14 +85,14 @@ func (k *keeper) cancel(d *duty) {
 	}
 }
 
-// hasten makes every waiter that is in the heap due now, and every lease that wants notice: the inbox has just opened, and
-// messages may have gone by.
-func (k *keeper) hasten() {
+// hasten makes every waiter in the heap due now that has not asked since the inbox opened for this round, and every lease
+// that wants notice: messages may have gone by.
+func (k *keeper) hasten(round int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
 	for _, d := range k.duties {
-		if d.waiter != nil || d.lease.notice {
+		if d.lease != nil && d.lease.notice || d.waiter != nil && d.waiter.round.Load() != round {
 			d.due = now
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-io/signalbox/internal/ledger"
@@ -35,6 +36,7 @@ type waiter struct {
 	outcome chan outcome
 	news    chan Waiting // nil if nobody asked
 	onWait  func(Waiting)
+	round   atomic.Int64 // of the inbox when the last request was sent
 
 	mu       sync.Mutex
 	settled  bool
@@ -45,7 +47,6 @@ type waiter struct {
 	sent     time.Time // when the request of the last answer was sent,
 	serverMs int64     // and the server's clock in it
 	ahead    int
-	wasUp    bool      // the inbox was open when the last request was sent
 	late     int       // grants that came when the lease was over
 	early    *message  // a grant heard of before the answer that it is counted from
 	pressing bool      // a grant was heard of and must be asked for
@@ -144,7 +145,7 @@ func (w *waiter) prepare() (*ledger.AcquireRequest, bool) {
 		return nil, false
 	}
 	w.asking++
-	w.wasUp = w.box.inbox.up.Load()
+	w.round.Store(w.box.inbox.round.Load())
 	request := w.request
 	if w.wait {
 		request.Wait = w.box.claim
@@ -233,7 +234,7 @@ func (w *waiter) queued(sent time.Time, answer ledger.AcquireAnswer) {
 	}
 	w.box.keeper.schedule(&w.duty, due)
 	// Looked at only now: an inbox that opens before this hastens nobody who is not scheduled.
-	if w.pressing || (!w.wasUp && w.box.inbox.up.Load()) {
+	if round := w.box.inbox.round.Load(); w.pressing || (round != 0 && round != w.round.Load()) {
 		w.pressing = false
 		w.box.keeper.schedule(&w.duty, now)
 	}
