@@ -186,7 +186,8 @@ func ExampleBarrier() {
 	for range 2 {
 		go func() { rounds <- sure(step.Wait(ctx)) }()
 	}
-	fmt.Println(<-rounds == <-rounds)
+	one, two := <-rounds, <-rounds
+	fmt.Println(one == two)
 	// Output: true
 }
 
