@@ -8,6 +8,15 @@
 //	defer lease.Release(ctx)
 //	work(lease.Context(), lease.Token())
 //
+// # The way through
+//
+// Open a Box: Open, New, or embedded.Open without a server. Take a Mutex or a Semaphore from it and call Do, or Acquire for
+// a Lease: its Context tells when to stop, its Token what a store can check. Then, as needed: TryAcquire and BusyError,
+// the options of one acquisition (AcquireOption), RWMutex, Election, Limiter, Latch and Barrier, AcquireAll and
+// Semaphore.Within, Fence, Quorum. Box.Inspect, Watch and Deadlocks show what goes on; Observe is for logs and metrics.
+//
+// docs/guide has a page for each, docs/strictness.md says which one is strict enough.
+//
 // # How it is built
 //
 // The truth lives on the server, in the ledger (internal/ledger): a few atomic transitions, timed by the server. This

@@ -18,11 +18,11 @@ type Term struct{ *Lease }
 
 // Leader is who leads, as the server sees it.
 type Leader struct {
-	Term  int64 // the fencing token, 0 if nobody leads
-	ID    string
-	Owner string
-	Label string // what the leader campaigned with
-	Since time.Time
+	Term  int64     // the fencing token, 0 if nobody leads
+	ID    string    // of its lease, for Box.Force
+	Owner string    // of its Box: host:pid, or what Owner said
+	Label string    // what the leader campaigned with
+	Since time.Time // by the server's clock
 }
 
 // Exists says whether somebody leads.

@@ -38,13 +38,13 @@ type Observation struct {
 	ID       string // of the lease, empty if there is none
 	Label    string
 	Weight   int
-	Token    int64
-	TTL      time.Duration
-	At       time.Time
-	Wait     time.Duration
-	Hold     time.Duration
-	Lag      time.Duration
-	Err      error
+	Token    int64           // 0 if there is no lease
+	TTL      time.Duration   // of the lease
+	At       time.Time       // by this machine's clock
+	Wait     time.Duration   // since the acquisition began; of Granted, Refused, Failed
+	Hold     time.Duration   // since the grant was known here; of Renewed, Released, Lost
+	Lag      time.Duration   // of Renewed: between when it was due and its answer
+	Err      error           // of Refused, Failed, Lost
 	Context  context.Context // of the acquisition, for its values; a lease's, once there is one
 }
 

@@ -37,12 +37,13 @@ func Owner(owner string) Option {
 // AcquireOption changes one acquisition.
 type AcquireOption func(*terms)
 
-// Weight asks for n permits at once; the default is 1.
+// Weight asks for n permits at once: 1 to the limit; the default is 1. More is refused with ErrTooHeavy.
 func Weight(n int) AcquireOption {
 	return func(t *terms) { t.weight = n }
 }
 
-// TTL sets for how long the lease outlives a holder that fell silent. It is renewed every third of it.
+// TTL sets for how long the lease outlives a holder that fell silent: MinTTL to MaxTTL, in whole milliseconds; the default
+// is DefaultTTL. It is renewed every third of it, for as long as the work takes.
 func TTL(d time.Duration) AcquireOption {
 	return func(t *terms) { t.ttl = d }
 }
