@@ -36,8 +36,10 @@ func newConfig(m *Machine) *config {
 		"unixsocket":       fixed(m.options.UnixPath),
 		"timeout":          fixed("0"),
 		"maxclients":       fixed(strconv.Itoa(m.options.MaxClients)),
-		// No events are sent, so none can be asked for.
-		"notify-keyspace-events": fixed(""),
+		"notify-keyspace-events": {
+			get: func() string { return m.notifications.String() },
+			set: m.SetNotifications,
+		},
 		// When OBJECT ENCODING changes its answer.
 		"hash-max-listpack-entries": fixed("128"),
 		"hash-max-listpack-value":   fixed("64"),

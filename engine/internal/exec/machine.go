@@ -51,8 +51,11 @@ type Machine struct {
 	sessions map[int64]*Session
 	nextID   int64
 	broker   *broker
-	stats    stats
-	effects  Effects
+
+	notifications notifications
+
+	stats   stats
+	effects Effects
 
 	nowUs     int64
 	startedUs int64
@@ -278,6 +281,7 @@ func (m *Machine) call(s *Session, spec *command.Spec, args [][]byte, out *resp.
 	c.Args, c.NowUs, c.DB, c.Out, c.Caller, c.CanBlock = args, m.nowUs, s.db, out, s, canBlock
 	c.MaxStringBytes = m.config.maxBulkBytes
 	c.Ready, m.ready = m.ready, nil
+	m.space.Reading = spec.Flags&command.ReadOnly != 0
 	start := out.Len()
 	err := spec.Run(c)
 	count := m.count(spec)

@@ -31,19 +31,33 @@ func newDB(space *Space, index int) *DB {
 // Lookup returns the live object of key, or nil. An object past its expiry is
 // removed on the way: no command ever sees it. O(1).
 func (db *DB) Lookup(key []byte, nowMs int64) *Object {
-	o, ok := db.objects.Get(key)
-	if !ok {
-		return nil
+	o := db.Inspect(key, nowMs)
+	if o != nil {
+		o.AccessedAt = nowMs
 	}
-	if o.expireAt != 0 && o.expireAt <= nowMs {
-		db.expire(string(key))
-		return nil
-	}
-	o.AccessedAt = nowMs
 	return o
 }
 
-// Peek is Lookup that does not count as an access; for OBJECT, TTL and DEBUG.
+// Inspect is Lookup that does not count as an access; for TTL, TYPE and EXISTS.
+func (db *DB) Inspect(key []byte, nowMs int64) *Object {
+	o, ok := db.objects.Get(key)
+	if ok && o.expireAt != 0 && o.expireAt <= nowMs {
+		db.expire(string(key))
+		o, ok = nil, false
+	}
+	switch {
+	case !db.space.Reading:
+	case ok:
+		db.space.Hits++
+	default:
+		db.space.Misses++
+		db.Notify(eventMiss, key)
+	}
+	return o
+}
+
+// Peek looks without a trace: it neither counts nor removes what has expired;
+// for OBJECT and DEBUG.
 func (db *DB) Peek(key []byte, nowMs int64) *Object {
 	o, ok := db.objects.Get(key)
 	if !ok || (o.expireAt != 0 && o.expireAt <= nowMs) {
@@ -63,6 +77,7 @@ func (db *DB) Put(key []byte, value any, nowMs int64) *Object {
 	}
 	o := &Object{Value: value, AccessedAt: nowMs}
 	db.objects.SetBytes(key, o)
+	db.Notify(eventNew, key)
 	return o
 }
 
@@ -92,7 +107,15 @@ func (db *DB) Delete(key []byte) bool {
 func (db *DB) expire(key string) {
 	if db.Delete([]byte(key)) {
 		db.space.Expired++
-		db.Touch([]byte(key))
+		db.Touch([]byte(key), eventExpired)
+	}
+}
+
+// RemoveExpired removes key if its time has come. Walks over the keyspace, during
+// which the table must not change, call it after for what they have found.
+func (db *DB) RemoveExpired(key []byte, nowMs int64) {
+	if o, ok := db.objects.Get(key); ok && o.expireAt != 0 && o.expireAt <= nowMs {
+		db.expire(string(key))
 	}
 }
 

@@ -13,8 +13,17 @@ type Space struct {
 	// Waiters is how many clients block on keys.
 	Waiters int
 
-	dbs   [Databases]*DB
-	ready []readyKey
+	// Reading is whether a read-only command runs: its lookups count as hits
+	// and misses.
+	Reading bool
+	// Hits and Misses count the lookups of reading commands.
+	Hits, Misses int64
+
+	dbs     [Databases]*DB
+	ready   []readyKey
+	wanted  Class // of the events that hear is told
+	hear    func(event Event, db *DB, key []byte)
+	changed func(key []byte)
 }
 
 // NewSpace returns sixteen empty databases.

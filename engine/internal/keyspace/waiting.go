@@ -66,11 +66,18 @@ func (w *Waiter) Leave() {
 func (db *DB) Waiting(key string) []*Waiter { return db.waiting[key] }
 
 // Touch reports that key was changed, created or deleted: watches on it are
-// marked, and clients that wait for it will be served after the command.
-func (db *DB) Touch(key []byte) {
+// marked, copies of it are called back, clients that wait for it will be served
+// after the command, and the events are told to those who listen.
+func (db *DB) Touch(key []byte, events ...Event) {
 	db.space.Dirty++
 	if len(db.watches) > 0 {
 		db.markWatches(string(key))
+	}
+	if db.space.changed != nil {
+		db.space.changed(key)
+	}
+	for _, event := range events {
+		db.Notify(event, key)
 	}
 	if len(db.waiting) == 0 {
 		return
