@@ -250,17 +250,13 @@ func flushdb(c *Ctx) error { return c.flush(c.DB.Index, c.DB.Index) }
 
 func flushall(c *Ctx) error { return c.flush(0, keyspace.Databases-1) }
 
-// flush empties the databases first to last. It counts as a change even if
-// they are empty, as in Redis: a replica that should not have had anything
-// is put right. ASYNC and SYNC are the same: the collector frees the values.
+// flush empties the databases first to last. ASYNC and SYNC are the same: the
+// collector frees the values.
 func (c *Ctx) flush(first, last int) error {
 	if len(c.Args) > 2 || (len(c.Args) == 2 && !Is(c.Args[1], "ASYNC") && !Is(c.Args[1], "SYNC")) {
 		return ErrSyntax
 	}
-	for i := first; i <= last; i++ {
-		c.Space.DB(i).Flush()
-	}
-	c.Space.Dirty++
+	c.Space.Flush(first, last)
 	c.Out.SimpleString("OK")
 	return nil
 }

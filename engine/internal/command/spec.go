@@ -90,6 +90,14 @@ func (s *Spec) FullName() string {
 	return s.Name
 }
 
+// Container is the name of the command that this is, or is a subcommand of.
+func (s *Spec) Container() string {
+	if s.parent != nil {
+		return s.parent.Name
+	}
+	return s.Name
+}
+
 // Number tells the records of one table apart, subcommands included: they count
 // up from 0 without gaps, so that a slice can hold something about each.
 func (s *Spec) Number() int { return s.number }

@@ -19,7 +19,7 @@ func (m *Machine) clientSpecs() []command.Spec {
 	return []command.Spec{{
 		Name: "client", Arity: -2, Group: "connection", Since: "2.4.0", Summary: "A container for commands on client connections.",
 		Complexity: "that of the subcommand",
-		Sub: []command.Spec{
+		Sub: append(m.trackingSubcommands(),
 			sub("id", 2, "5.0.0", "Answers with the connection's number.", clientID),
 			sub("setname", 3, "2.6.9", "Names the connection.", clientSetName),
 			sub("getname", 2, "2.6.9", "Answers with the connection's name.", clientGetName),
@@ -31,20 +31,8 @@ func (m *Machine) clientSpecs() []command.Spec {
 			admin(sub("no-evict", 3, "7.0.0", "Exempts the connection from client eviction.", clientNoEvict)),
 			sub("no-touch", 3, "7.2.0", "Makes the connection's commands leave access times alone.", clientNoTouch),
 			admin(sub("unblock", -3, "5.0.0", "Ends the wait of a blocked connection.", m.clientUnblock)),
-			helpSpec("CLIENT", "5.0.0",
-				"GETNAME", "    Return the name of the current connection.",
-				"ID", "    Return the ID of the current connection.",
-				"INFO", "    Return information about the current client connection.",
-				"KILL <ip:port>", "    Kill connection made from <ip:port>.",
-				"KILL <option> <value> [<option> <value> [...]]", "    Kill connections. Options are: ADDR, LADDR, TYPE, USER, SKIPME, ID.",
-				"LIST [options ...]", "    Return information about client connections. Options: TYPE, ID.",
-				"NO-EVICT (ON|OFF)", "    Protect current client connection from eviction.",
-				"NO-TOUCH (ON|OFF)", "    Will not touch LRU/LFU stats when this mode is on.",
-				"REPLY (ON|OFF|SKIP)", "    Control the replies sent to the current connection.",
-				"SETINFO <option> <value>", "    Set client meta attr. Options: LIB-NAME, LIB-VER.",
-				"SETNAME <name>", "    Assign the name <name> to the current connection.",
-				"UNBLOCK <clientid> [TIMEOUT|ERROR]", "    Unblock the specified blocked client."),
-		},
+			clientHelp,
+		),
 	}}
 }
 
@@ -136,9 +124,9 @@ func (m *Machine) describe(s *Session) string {
 		library = " lib-name=" + s.libName + " lib-ver=" + s.libVersion
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
-		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=%d oll=0 omem=0 tot-mem=0 events=r cmd=%s user=default redir=-1 resp=%d%s",
+		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=%d oll=0 omem=0 tot-mem=0 events=r cmd=%s user=default redir=%d resp=%d%s",
 		s.ID, s.Addr, s.LocalAddr, s.name, (m.nowUs-s.createdUs)/1e6, (m.nowUs-s.lastUs)/1e6, s.flags(), s.db.Index,
-		s.channels.len(), s.patterns.len(), s.shards.len(), queued, s.Out.Len(), last, max(s.Out.Proto, 2), library)
+		s.channels.len(), s.patterns.len(), s.shards.len(), queued, s.Out.Len(), last, s.redirect(), max(s.Out.Proto, 2), library)
 }
 
 func (s *Session) flags() string {

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -46,7 +47,18 @@ func newConfig(m *Machine) *config {
 		"zset-max-listpack-entries": fixed("128"),
 		"zset-max-listpack-value":   fixed("64"),
 		"set-max-intset-entries":    fixed("512"),
-		"proto-max-bulk-len":        bytesParam(&cfg.maxBulkBytes, 1<<20),
+		"tracking-table-max-keys": {
+			get: func() string { return strconv.FormatInt(m.tracker.maxKeys, 10) },
+			set: func(value string) error {
+				n, err := strconv.ParseUint(value, 10, 63)
+				if err != nil {
+					return errors.New("argument couldn't be parsed into an integer")
+				}
+				m.SetTrackingTableMaxKeys(int64(n))
+				return nil
+			},
+		},
+		"proto-max-bulk-len": bytesParam(&cfg.maxBulkBytes, 1<<20),
 		"requirepass": {
 			get: func() string { return m.options.Password },
 			set: func(value string) error { m.options.Password = value; return nil },

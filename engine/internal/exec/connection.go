@@ -189,6 +189,7 @@ func (m *Machine) reset(c *command.Ctx) error {
 	s.transaction = nil
 	s.watch.Clear()
 	m.broker.leaveAll(s)
+	m.untrack(s)
 	s.db = m.space.DB(0)
 	s.name = ""
 	s.noEvict, s.noTouch = false, false

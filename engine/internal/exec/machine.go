@@ -53,6 +53,7 @@ type Machine struct {
 	broker   *broker
 
 	notifications notifications
+	tracker       *tracker
 
 	stats   stats
 	effects Effects
@@ -64,8 +65,10 @@ type Machine struct {
 	script    *Session // runs the commands of scripts
 	contexts  []*command.Ctx
 	depth     int
-	executing bool   // inside EXEC
-	ready     []byte // the key for which a blocked request is run again
+	replyFrom int // how much of the caller's Out is of earlier requests
+	callSpec  *command.Spec
+	callArgs  [][]byte // the innermost call that is not a script's
+	ready     []byte   // the key for which a blocked request is run again
 }
 
 type stats struct {
@@ -92,6 +95,7 @@ func New(options Options, nowUs int64) *Machine {
 		options:   options,
 		sessions:  map[int64]*Session{},
 		broker:    newBroker(),
+		tracker:   newTracker(),
 		nowUs:     nowUs,
 		startedUs: nowUs,
 	}
@@ -133,6 +137,7 @@ func (m *Machine) Disconnect(s *Session) {
 	s.leaveQueue()
 	s.watch.Clear()
 	m.broker.leaveAll(s)
+	m.untrack(s)
 	s.transaction = nil
 	s.closing = true
 	delete(m.sessions, s.ID)
@@ -148,8 +153,12 @@ func (m *Machine) MaxBulkBytes() int64 { return m.config.maxBulkBytes }
 // Sessions is how many sessions there are.
 func (m *Machine) Sessions() int { return len(m.sessions) }
 
-// TakeEffects returns what has accumulated since the last call.
+// TakeEffects ends a batch of steps and returns what has accumulated since the
+// last call.
 func (m *Machine) TakeEffects() Effects {
+	if len(m.tracker.prefixes) > 0 {
+		m.tellPrefixes()
+	}
 	taken := m.effects
 	if taken.Wake == nil && taken.Close == nil {
 		return taken
@@ -175,6 +184,9 @@ func (m *Machine) Step(nowUs int64, s *Session, args [][]byte) {
 	m.nowUs = nowUs
 	s.lastUs = nowUs
 	m.stats.commands++
+	if m.tracker.sessions > 0 {
+		m.boundTracking()
+	}
 	out := s.replies()
 	spec, err := m.find(args)
 	if err == nil {
@@ -196,7 +208,7 @@ func (m *Machine) Step(nowUs int64, s *Session, args [][]byte) {
 // run calls the handler of a request that nothing speaks against, and then
 // serves those who waited for what it has done.
 func (m *Machine) run(s *Session, spec *command.Spec, args [][]byte, out *resp.Writer) {
-	m.current = s
+	m.current, m.replyFrom = s, s.Out.Len()
 	if block, ok := m.call(s, spec, args, out, true); ok {
 		m.block(s, spec, args, block)
 	}
@@ -204,6 +216,10 @@ func (m *Machine) run(s *Session, spec *command.Spec, args [][]byte, out *resp.W
 	if s.pushes.Len() > 0 {
 		s.Out.Raw(s.pushes.Bytes())
 		s.pushes.Reset()
+	}
+	if m.tracker.sessions > 0 {
+		m.tellCaller(s)
+		s.forgetCaching(spec)
 	}
 	m.serveReady()
 }
@@ -283,7 +299,13 @@ func (m *Machine) call(s *Session, spec *command.Spec, args [][]byte, out *resp.
 	c.Ready, m.ready = m.ready, nil
 	m.space.Reading = spec.Flags&command.ReadOnly != 0
 	start := out.Len()
+	if s != m.script {
+		m.callSpec, m.callArgs = spec, args
+	}
 	err := spec.Run(c)
+	if m.tracker.sessions > 0 && spec.Flags&command.ReadOnly != 0 {
+		m.hasRead(s, spec, args)
+	}
 	count := m.count(spec)
 	count.calls++
 	if err != nil {

@@ -284,10 +284,10 @@ func (t topics) deliver(m *Machine, word string, channel, message []byte) int {
 }
 
 // pushTo is where a message for s goes. A message to the session whose command
-// is running comes before that command's reply, but after the reply of an EXEC:
-// it must not end up within.
+// is running comes before that command's reply, or after it if the reply has been
+// begun: it must not end up within.
 func (m *Machine) pushTo(s *Session) *resp.Writer {
-	if s == m.current && m.executing {
+	if s == m.current && s.Out.Len() > m.replyFrom {
 		s.pushes.Proto = s.Out.Proto
 		return &s.pushes
 	}

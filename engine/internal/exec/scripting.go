@@ -191,7 +191,7 @@ func helpSpec(container, since string, lines ...string) command.Spec {
 				c.Out.SimpleString(line)
 			}
 			c.Out.SimpleString("HELP")
-			c.Out.SimpleString("    Print this help.")
+			c.Out.SimpleString("    Prints this help.")
 			return nil
 		},
 	}

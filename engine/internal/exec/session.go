@@ -27,6 +27,7 @@ type Session struct {
 	transaction *transaction
 	watch       keyspace.Watch
 	blocked     *blocked
+	tracking    *tracking // nil: not told of changes to keys
 
 	channels, patterns, shards topicList
 	pushes                     resp.Writer // messages to itself while its command runs
@@ -64,7 +65,7 @@ func (s *Session) Subscriber() bool {
 // Pristine reports whether nothing of earlier calls is left on the session.
 func (s *Session) Pristine() bool {
 	return s.db.Index == 0 && s.transaction == nil && s.watch.Empty() && s.blocked == nil &&
-		!s.Subscriber() && s.Out.Proto != 3 && s.name == "" && s.libName == "" && s.libVersion == "" &&
+		!s.Subscriber() && s.tracking == nil && s.Out.Proto != 3 && s.name == "" && s.libName == "" && s.libVersion == "" &&
 		!s.noEvict && !s.noTouch && s.silence == (silence{}) && s.authenticated && !s.closing
 }
 

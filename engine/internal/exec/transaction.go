@@ -87,11 +87,9 @@ func (m *Machine) exec(c *command.Ctx) error {
 		return nil
 	}
 	c.Out.Array(len(t.calls))
-	m.executing = true
 	for _, call := range t.calls {
 		m.call(s, call.spec, call.args, c.Out, false)
 	}
-	m.executing = false
 	return nil
 }
 

@@ -23,7 +23,8 @@ type Space struct {
 	ready   []readyKey
 	wanted  Class // of the events that hear is told
 	hear    func(event Event, db *DB, key []byte)
-	changed func(key []byte)
+	changed func(key []byte) // see OnChange
+	flushed func()
 }
 
 // NewSpace returns sixteen empty databases.
@@ -33,6 +34,26 @@ func NewSpace() *Space {
 		s.dbs[i] = newDB(s, i)
 	}
 	return s
+}
+
+// OnChange makes the space tell of every change to a key, and of every flush,
+// which stands for changes to all keys of a database. nil is nobody. What is told
+// must not change the keyspace nor keep the key.
+func (s *Space) OnChange(changed func(key []byte), flushed func()) {
+	s.changed, s.flushed = changed, flushed
+}
+
+// Flush empties the databases first to last. It counts as a change even if
+// they are empty, as in Redis: a replica that should not have had anything is
+// put right.
+func (s *Space) Flush(first, last int) {
+	for _, db := range s.dbs[first : last+1] {
+		db.Flush()
+	}
+	s.Dirty++
+	if s.flushed != nil {
+		s.flushed()
+	}
 }
 
 // DB returns the database with the given number, or nil when there is none.
