@@ -98,6 +98,16 @@ func (s *Spec) Container() string {
 	return s.Name
 }
 
+// MayReplicate reports whether a call may reach replicas though it is not a
+// write: a pause of writes holds it up too.
+func (s *Spec) MayReplicate() bool {
+	switch s.Name {
+	case "eval", "evalsha", "fcall", "publish", "spublish", "pfcount":
+		return true
+	}
+	return false
+}
+
 // Number tells the records of one table apart, subcommands included: they count
 // up from 0 without gaps, so that a slice can hold something about each.
 func (s *Spec) Number() int { return s.number }

@@ -30,6 +30,8 @@ func (m *Machine) clientSpecs() []command.Spec {
 			admin(sub("kill", -3, "2.4.0", "Closes connections.", m.clientKill)),
 			admin(sub("no-evict", 3, "7.0.0", "Exempts the connection from client eviction.", clientNoEvict)),
 			sub("no-touch", 3, "7.2.0", "Makes the connection's commands leave access times alone.", clientNoTouch),
+			admin(sub("pause", -3, "2.9.50", "Makes the requests of all connections wait, or those that write.", m.clientPause)),
+			admin(sub("unpause", 2, "6.2.0", "Ends a pause.", m.clientUnpause)),
 			admin(sub("unblock", -3, "5.0.0", "Ends the wait of a blocked connection.", m.clientUnblock)),
 			clientHelp,
 		),
@@ -107,49 +109,6 @@ func clientReply(c *command.Ctx) error {
 		return command.ErrSyntax
 	}
 	return nil
-}
-
-// describe is the line of a session in CLIENT LIST.
-func (m *Machine) describe(s *Session) string {
-	queued := -1
-	if s.transaction != nil {
-		queued = len(s.transaction.calls)
-	}
-	last := "NULL"
-	if s.lastCommand != nil {
-		last = s.lastCommand.FullName()
-	}
-	library := ""
-	if s.libName != "" || s.libVersion != "" {
-		library = " lib-name=" + s.libName + " lib-ver=" + s.libVersion
-	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
-		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=%d oll=0 omem=0 tot-mem=0 events=r cmd=%s user=default redir=%d resp=%d%s",
-		s.ID, s.Addr, s.LocalAddr, s.name, (m.nowUs-s.createdUs)/1e6, (m.nowUs-s.lastUs)/1e6, s.flags(), s.db.Index,
-		s.channels.len(), s.patterns.len(), s.shards.len(), queued, s.Out.Len(), last, s.redirect(), max(s.Out.Proto, 2), library)
-}
-
-func (s *Session) flags() string {
-	var flags strings.Builder
-	for _, f := range []struct {
-		set    bool
-		letter byte
-	}{
-		{s.Subscriber(), 'P'},
-		{s.transaction != nil, 'x'},
-		{s.blocked != nil, 'b'},
-		{s.noEvict, 'e'},
-		{s.noTouch, 'T'},
-		{s.closing, 'c'},
-	} {
-		if f.set {
-			flags.WriteByte(f.letter)
-		}
-	}
-	if flags.Len() == 0 {
-		return "N"
-	}
-	return flags.String()
 }
 
 func (m *Machine) clientInfo(c *command.Ctx) error {
@@ -303,7 +262,7 @@ func (m *Machine) clientUnblock(c *command.Ctx) error {
 		return err
 	}
 	s := m.sessions[id]
-	if s == nil || s.blocked == nil {
+	if s == nil || s.blocked == nil || s.blocked.postponed {
 		c.Out.Int(0)
 		return nil
 	}

@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,16 +28,19 @@ func newConfig(m *Machine) *config {
 	cfg := &config{maxBulkBytes: 512 << 20}
 	fixed := func(value string) param { return param{get: func() string { return value }} }
 	cfg.params = map[string]param{
-		"appendonly":       fixed("no"),
-		"save":             fixed(""),
-		"databases":        fixed("16"),
-		"maxmemory":        fixed("0"),
-		"maxmemory-policy": fixed("noeviction"),
-		"cluster-enabled":  fixed("no"),
-		"port":             fixed(strconv.Itoa(m.options.Port)),
-		"unixsocket":       fixed(m.options.UnixPath),
-		"timeout":          fixed("0"),
-		"maxclients":       fixed(strconv.Itoa(m.options.MaxClients)),
+		"appendonly":                 fixed("no"),
+		"save":                       fixed(""),
+		"databases":                  fixed("16"),
+		"maxmemory":                  fixed("0"),
+		"maxmemory-policy":           fixed("noeviction"),
+		"cluster-enabled":            fixed("no"),
+		"port":                       fixed(strconv.Itoa(m.options.Port)),
+		"unixsocket":                 fixed(m.options.UnixPath),
+		"timeout":                    intParam(&m.limits.idleSec, 0, math.MaxInt32),
+		"tcp-keepalive":              intParam(&m.limits.keepAliveSec, 0, math.MaxInt32),
+		"maxclients":                 intParam(&m.limits.maxClients, 1, math.MaxUint32),
+		"client-query-buffer-limit":  bytesParam(&m.limits.queryBufferBytes, 1<<20),
+		"client-output-buffer-limit": {get: m.outputLimits, set: m.SetOutputLimits},
 		"notify-keyspace-events": {
 			get: func() string { return m.notifications.String() },
 			set: m.SetNotifications,
@@ -47,18 +51,8 @@ func newConfig(m *Machine) *config {
 		"zset-max-listpack-entries": fixed("128"),
 		"zset-max-listpack-value":   fixed("64"),
 		"set-max-intset-entries":    fixed("512"),
-		"tracking-table-max-keys": {
-			get: func() string { return strconv.FormatInt(m.tracker.maxKeys, 10) },
-			set: func(value string) error {
-				n, err := strconv.ParseUint(value, 10, 63)
-				if err != nil {
-					return errors.New("argument couldn't be parsed into an integer")
-				}
-				m.SetTrackingTableMaxKeys(int64(n))
-				return nil
-			},
-		},
-		"proto-max-bulk-len": bytesParam(&cfg.maxBulkBytes, 1<<20),
+		"tracking-table-max-keys":   intParam(&m.tracker.maxKeys, 0, math.MaxInt64),
+		"proto-max-bulk-len":        bytesParam(&cfg.maxBulkBytes, 1<<20),
 		"requirepass": {
 			get: func() string { return m.options.Password },
 			set: func(value string) error { m.options.Password = value; return nil },
@@ -75,6 +69,24 @@ func bytesParam(target *int64, least int64) param {
 			n, ok := parseBytes(value)
 			if !ok || n < least {
 				return fmt.Errorf("argument must be a memory value of at least %d", least)
+			}
+			*target = n
+			return nil
+		},
+	}
+}
+
+// intParam is a whole number between least and most.
+func intParam(target *int64, least, most int64) param {
+	return param{
+		get: func() string { return strconv.FormatInt(*target, 10) },
+		set: func(value string) error {
+			n, err := strconv.ParseInt(value, 10, 64)
+			switch {
+			case err != nil:
+				return errors.New("argument couldn't be parsed into an integer")
+			case n < least || n > most:
+				return fmt.Errorf("argument must be between %d and %d inclusive", least, most)
 			}
 			*target = n
 			return nil

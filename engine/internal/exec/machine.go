@@ -54,6 +54,9 @@ type Machine struct {
 
 	notifications notifications
 	tracker       *tracker
+	pause         pause
+	limits        limits
+	idleCheckedUs int64
 
 	stats   stats
 	effects Effects
@@ -73,6 +76,7 @@ type Machine struct {
 
 type stats struct {
 	commands, connections int64
+	refused               int64       // connections
 	calls                 []callStats // by command.Spec.Number
 }
 
@@ -96,6 +100,7 @@ func New(options Options, nowUs int64) *Machine {
 		sessions:  map[int64]*Session{},
 		broker:    newBroker(),
 		tracker:   newTracker(),
+		limits:    defaultLimits(options.MaxClients),
 		nowUs:     nowUs,
 		startedUs: nowUs,
 	}
@@ -187,6 +192,17 @@ func (m *Machine) Step(nowUs int64, s *Session, args [][]byte) {
 	if m.tracker.sessions > 0 {
 		m.boundTracking()
 	}
+	if m.paused() && nowUs >= m.pause.untilUs {
+		m.resume()
+	}
+	m.handle(s, args)
+	if m.pause.ended {
+		m.resume()
+	}
+}
+
+// handle takes a request from its words to its reply, or to where it waits.
+func (m *Machine) handle(s *Session, args [][]byte) {
 	out := s.replies()
 	spec, err := m.find(args)
 	if err == nil {
@@ -196,6 +212,8 @@ func (m *Machine) Step(nowUs int64, s *Session, args [][]byte) {
 	switch {
 	case err != nil:
 		m.refuse(s, spec, err, out)
+	case m.paused() && m.mustWait(s, spec):
+		m.postpone(s, spec, args)
 	case s.transaction != nil && !runsInsideMulti(spec):
 		s.transaction.queue(spec, args)
 		out.SimpleString("QUEUED")
@@ -335,11 +353,19 @@ func (m *Machine) leave() {
 
 func (m *Machine) count(spec *command.Spec) *callStats { return &m.stats.calls[spec.Number()] }
 
-// Tick does the work that no command asks for: it removes expired keys. It
-// returns after a bounded time; more says that there is likely more to do.
+// Tick does the work that no command asks for: it removes expired keys, ends
+// pauses, and sessions that are idle for too long. It returns after a bounded
+// time; more says that there is likely more to do.
 func (m *Machine) Tick(nowUs int64) (more bool) {
 	const maxRounds = 64
 	m.nowUs = nowUs
+	m.endIdle()
+	if m.paused() {
+		if nowUs < m.pause.untilUs {
+			return false
+		}
+		m.resume()
+	}
 	for i := range keyspace.Databases {
 		if db := m.space.DB(i); db.VolatileLen() > 0 && db.ActiveExpire(m.rand, nowUs/1000, maxRounds) {
 			more = true
@@ -349,9 +375,11 @@ func (m *Machine) Tick(nowUs int64) (more bool) {
 	return more
 }
 
-// HasVolatile reports whether any key has an expiry, that is, whether Tick can
-// have anything to do.
-func (m *Machine) HasVolatile() bool {
+// NeedsTick reports whether Tick can have anything to do, now or later.
+func (m *Machine) NeedsTick() bool {
+	if m.paused() || m.limits.idleSec > 0 && len(m.sessions) > 0 {
+		return true
+	}
 	for i := range keyspace.Databases {
 		if m.space.DB(i).VolatileLen() > 0 {
 			return true

@@ -14,6 +14,12 @@ type Session struct {
 	Addr, LocalAddr string
 	// Out collects the replies. The shell takes them after each batch.
 	Out resp.Writer
+	// QueryBytes is how much has arrived and not been run, for CLIENT LIST. The
+	// shell keeps it.
+	QueryBytes int
+	// Unread reports how much has been sent that the client has not taken, for
+	// CLIENT LIST. The shell sets it; may be nil.
+	Unread func() int
 
 	machine *Machine
 	db      *keyspace.DB
@@ -28,6 +34,7 @@ type Session struct {
 	watch       keyspace.Watch
 	blocked     *blocked
 	tracking    *tracking // nil: not told of changes to keys
+	monitoring  bool      // sees all commands
 
 	channels, patterns, shards topicList
 	pushes                     resp.Writer // messages to itself while its command runs

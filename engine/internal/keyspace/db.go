@@ -105,7 +105,7 @@ func (db *DB) Delete(key []byte) bool {
 // expire removes a key whose time has come: a change like any other for those
 // who watch it, counted apart.
 func (db *DB) expire(key string) {
-	if db.Delete([]byte(key)) {
+	if !db.space.Frozen && db.Delete([]byte(key)) {
 		db.space.Expired++
 		db.Touch([]byte(key), eventExpired)
 	}
@@ -144,7 +144,8 @@ func (db *DB) Each(visit func(key string, o *Object) bool) {
 
 // Random returns a random live key, or false when there is none.
 func (db *DB) Random(r *rand.Rand, nowMs int64) (string, bool) {
-	for {
+	const triesWhileFrozen = 100
+	for try := 0; !db.space.Frozen || try < triesWhileFrozen; try++ {
 		key, o, ok := db.objects.Random(r)
 		if !ok {
 			return "", false
@@ -154,6 +155,7 @@ func (db *DB) Random(r *rand.Rand, nowMs int64) (string, bool) {
 		}
 		db.expire(key)
 	}
+	return "", false
 }
 
 // Flush removes every key and returns how many there were.

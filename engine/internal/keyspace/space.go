@@ -13,6 +13,8 @@ type Space struct {
 	// Waiters is how many clients block on keys.
 	Waiters int
 
+	// Frozen is whether what has expired stays for now, though nobody sees it.
+	Frozen bool
 	// Reading is whether a read-only command runs: its lookups count as hits
 	// and misses.
 	Reading bool
