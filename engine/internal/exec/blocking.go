@@ -98,6 +98,7 @@ func (m *Machine) Timeout(nowUs int64, s *Session, number uint64) {
 	}
 	out := s.replies()
 	s.blocked.onTimeout(out)
+	m.called(s, s.blocked.spec, s.blocked.args, 0, nil)
 	m.unblock(s, out)
 }
 

@@ -60,7 +60,7 @@ func (s *Session) flags() string {
 		{s.tracking != nil && s.tracking.broadcast, 'B'},
 		{s.watch.Marked(), 'd'},
 		{s.closing, 'c'},
-		{strings.HasSuffix(s.Addr, ":0"), 'U'},
+		{s.isUnix(), 'U'},
 		{s.noEvict, 'e'},
 		{s.noTouch, 'T'},
 	} {

@@ -28,11 +28,24 @@ func newConfig(m *Machine) *config {
 	cfg := &config{maxBulkBytes: 512 << 20}
 	fixed := func(value string) param { return param{get: func() string { return value }} }
 	cfg.params = map[string]param{
-		"appendonly":                 fixed("no"),
-		"save":                       fixed(""),
-		"databases":                  fixed("16"),
-		"maxmemory":                  fixed("0"),
-		"maxmemory-policy":           fixed("noeviction"),
+		"appendonly": fixed("no"),
+		"save":       fixed(""),
+		"databases":  fixed("16"),
+		"maxmemory": {
+			get: func() string { return strconv.FormatInt(m.memory.maxBytes, 10) },
+			set: func(value string) error {
+				n, ok := parseBytes(value)
+				if !ok {
+					return errors.New("argument must be a memory value")
+				}
+				m.SetMaxMemory(n)
+				return nil
+			},
+		},
+		"maxmemory-policy":           {get: func() string { return m.space.Policy().String() }, set: m.SetMaxMemoryPolicy},
+		"maxmemory-samples":          intParam(&m.memory.samples, 1, math.MaxInt32),
+		"lfu-log-factor":             intParam(&m.space.LogFactor, 0, math.MaxInt32),
+		"lfu-decay-time":             intParam(&m.space.DecayMin, 0, math.MaxInt32),
 		"cluster-enabled":            fixed("no"),
 		"port":                       fixed(strconv.Itoa(m.options.Port)),
 		"unixsocket":                 fixed(m.options.UnixPath),
@@ -51,6 +64,10 @@ func newConfig(m *Machine) *config {
 		"zset-max-listpack-entries": fixed("128"),
 		"zset-max-listpack-value":   fixed("64"),
 		"set-max-intset-entries":    fixed("512"),
+		"slowlog-log-slower-than":   intParam(&m.slowLog.slowerThanUs, -1, math.MaxInt64),
+		"slowlog-max-len":           intParam(&m.slowLog.maxLen, 0, math.MaxInt64),
+		"latency-monitor-threshold": intParam(&m.latency.thresholdMs, 0, math.MaxInt64),
+		"latency-tracking":          boolParam(&m.latency.histograms),
 		"tracking-table-max-keys":   intParam(&m.tracker.maxKeys, 0, math.MaxInt64),
 		"proto-max-bulk-len":        bytesParam(&cfg.maxBulkBytes, 1<<20),
 		"requirepass": {
@@ -71,6 +88,29 @@ func bytesParam(target *int64, least int64) param {
 				return fmt.Errorf("argument must be a memory value of at least %d", least)
 			}
 			*target = n
+			return nil
+		},
+	}
+}
+
+// boolParam is yes or no.
+func boolParam(target *bool) param {
+	return param{
+		get: func() string {
+			if *target {
+				return "yes"
+			}
+			return "no"
+		},
+		set: func(value string) error {
+			switch strings.ToLower(value) {
+			case "yes":
+				*target = true
+			case "no":
+				*target = false
+			default:
+				return errors.New("argument must be 'yes' or 'no'")
+			}
 			return nil
 		},
 	}
@@ -208,8 +248,8 @@ func (m *Machine) restore(values map[string]string) {
 }
 
 func (m *Machine) configResetStat(c *command.Ctx) error {
-	m.stats = stats{calls: make([]callStats, m.table.Count())}
-	m.space.Expired = 0
+	m.stats = m.newStats()
+	m.space.Expired, m.space.Evicted, m.space.Hits, m.space.Misses = 0, 0, 0, 0
 	c.Out.SimpleString("OK")
 	return nil
 }

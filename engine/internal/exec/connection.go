@@ -190,6 +190,7 @@ func (m *Machine) reset(c *command.Ctx) error {
 	s.watch.Clear()
 	m.broker.leaveAll(s)
 	m.untrack(s)
+	m.unmonitor(s)
 	s.db = m.space.DB(0)
 	s.name = ""
 	s.noEvict, s.noTouch = false, false

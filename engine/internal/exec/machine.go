@@ -27,6 +27,12 @@ type Options struct {
 	MaxClients int
 	// Process reports what only the shell can know, for INFO. May be nil.
 	Process func() Process
+	// FreeMemory gives what is not needed back to the system, for MEMORY PURGE. It
+	// must not wait. May be nil.
+	FreeMemory func()
+	// Stopwatch reads a monotonic clock, in ns. It measures commands and decides
+	// nothing. May be nil: then all take no time.
+	Stopwatch func() int64
 	// Log takes messages of scripts (redis.log). May be nil.
 	Log func(level int, message string)
 }
@@ -34,8 +40,10 @@ type Options struct {
 // Process is what INFO says of the process around the machine.
 type Process struct {
 	PID                   int
-	UsedMemoryBytes       uint64
-	RSSBytes              uint64
+	HeapBytes             uint64 // live objects, and garbage that was not collected yet
+	HeapInUseBytes        uint64 // with what is free between them
+	RSSBytes              uint64 // what the process has of the system
+	Collections           uint64
 	CPUUserSec, CPUSysSec float64
 	OS, Executable        string
 }
@@ -56,6 +64,11 @@ type Machine struct {
 	tracker       *tracker
 	pause         pause
 	limits        limits
+	monitors      []*Session
+	slowLog       slowLog
+	latency       latency
+	memory        memory
+	rates         struct{ commands, input, output rate }
 	idleCheckedUs int64
 
 	stats   stats
@@ -73,14 +86,6 @@ type Machine struct {
 	callArgs  [][]byte // the innermost call that is not a script's
 	ready     []byte   // the key for which a blocked request is run again
 }
-
-type stats struct {
-	commands, connections int64
-	refused               int64       // connections
-	calls                 []callStats // by command.Spec.Number
-}
-
-type callStats struct{ calls, failed, rejected int64 }
 
 // Effects is what the shell has to carry out after one or more steps.
 type Effects struct {
@@ -101,19 +106,27 @@ func New(options Options, nowUs int64) *Machine {
 		broker:    newBroker(),
 		tracker:   newTracker(),
 		limits:    defaultLimits(options.MaxClients),
+		slowLog:   defaultSlowLog(),
+		latency:   defaultLatency(),
+		memory:    memory{samples: defaultSamples},
 		nowUs:     nowUs,
 		startedUs: nowUs,
 	}
 	if m.options.Log == nil {
 		m.options.Log = func(int, string) {}
 	}
+	if m.options.Stopwatch == nil {
+		m.options.Stopwatch = func() int64 { return 0 }
+	}
+	m.space.Rand = m.rand
 	m.config = newConfig(m)
 	m.scripts = lua.New(m.options.Log)
-	m.script = &Session{machine: m, authenticated: true}
+	m.script = &Session{machine: m, authenticated: true, Addr: "?:0"}
 	m.table = command.NewTable(append(command.Data(),
 		m.connectionSpecs(), m.clientSpecs(), m.transactionSpecs(), m.pubsubSpecs(),
-		m.scriptingSpecs(), m.configSpecs(), m.infoSpecs(), m.introspectSpecs())...)
-	m.stats.calls = make([]callStats, m.table.Count())
+		m.scriptingSpecs(), m.configSpecs(), m.infoSpecs(), m.introspectSpecs(),
+		m.slowLogSpecs(), m.latencySpecs(), m.monitorSpecs(), m.memorySpecs())...)
+	m.stats = m.newStats()
 	return m
 }
 
@@ -143,6 +156,7 @@ func (m *Machine) Disconnect(s *Session) {
 	s.watch.Clear()
 	m.broker.leaveAll(s)
 	m.untrack(s)
+	m.unmonitor(s)
 	s.transaction = nil
 	s.closing = true
 	delete(m.sessions, s.ID)
@@ -189,6 +203,7 @@ func (m *Machine) Step(nowUs int64, s *Session, args [][]byte) {
 	m.nowUs = nowUs
 	s.lastUs = nowUs
 	m.stats.commands++
+	m.rates.commands.look(nowUs, m.stats.commands)
 	if m.tracker.sessions > 0 {
 		m.boundTracking()
 	}
@@ -208,6 +223,9 @@ func (m *Machine) handle(s *Session, args [][]byte) {
 	if err == nil {
 		s.lastCommand = spec
 		err = m.allowed(s, spec)
+	}
+	if err == nil && m.memory.maxBytes > 0 {
+		err = m.hasMemory(s, spec)
 	}
 	switch {
 	case err != nil:
@@ -258,6 +276,7 @@ func (m *Machine) refuse(s *Session, spec *command.Spec, err error, out *resp.Wr
 		text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
 	}
 	out.Error(text)
+	m.countError([]byte(text))
 }
 
 // find returns the record of a request, its subcommand's if it has one.
@@ -315,24 +334,35 @@ func (m *Machine) call(s *Session, spec *command.Spec, args [][]byte, out *resp.
 	c.Args, c.NowUs, c.DB, c.Out, c.Caller, c.CanBlock = args, m.nowUs, s.db, out, s, canBlock
 	c.MaxStringBytes = m.config.maxBulkBytes
 	c.Ready, m.ready = m.ready, nil
+	again := c.Ready != nil // it has blocked, and has been shown then
 	m.space.Reading = spec.Flags&command.ReadOnly != 0
+	m.space.NoTouch = s.noTouch && spec.Name != "touch"
 	start := out.Len()
 	if s != m.script {
 		m.callSpec, m.callArgs = spec, args
 	}
+	if len(m.monitors) > 0 && spec.Flags&command.SkipMonitor != 0 {
+		m.showMonitors(s, s.db.Index, spec, args) // before the commands of its script
+	}
+	began := m.options.Stopwatch()
 	err := spec.Run(c)
+	took := m.options.Stopwatch() - began
+	m.space.Weigh()
 	if m.tracker.sessions > 0 && spec.Flags&command.ReadOnly != 0 {
 		m.hasRead(s, spec, args)
 	}
-	count := m.count(spec)
-	count.calls++
 	if err != nil {
-		count.failed++
 		out.Truncate(start)
 		out.Error(err.Error())
 	}
 	block, blocked := c.TakeBlock()
 	m.leave()
+	if !blocked {
+		m.called(s, spec, args, took, out.Bytes()[start:])
+	}
+	if len(m.monitors) > 0 && spec.Flags&command.SkipMonitor == 0 && !again {
+		m.showMonitors(s, s.db.Index, spec, args)
+	}
 	return block, blocked
 }
 
@@ -351,8 +381,6 @@ func (m *Machine) leave() {
 	m.contexts[m.depth].Args = nil
 }
 
-func (m *Machine) count(spec *command.Spec) *callStats { return &m.stats.calls[spec.Number()] }
-
 // Tick does the work that no command asks for: it removes expired keys, ends
 // pauses, and sessions that are idle for too long. It returns after a bounded
 // time; more says that there is likely more to do.
@@ -366,18 +394,24 @@ func (m *Machine) Tick(nowUs int64) (more bool) {
 		}
 		m.resume()
 	}
+	if m.memory.behind {
+		m.makeRoom()
+		more = m.memory.behind
+	}
+	began := m.options.Stopwatch()
 	for i := range keyspace.Databases {
 		if db := m.space.DB(i); db.VolatileLen() > 0 && db.ActiveExpire(m.rand, nowUs/1000, maxRounds) {
 			more = true
 		}
 	}
+	m.sample(eventExpireCycle, m.options.Stopwatch()-began)
 	m.serveReady()
 	return more
 }
 
 // NeedsTick reports whether Tick can have anything to do, now or later.
 func (m *Machine) NeedsTick() bool {
-	if m.paused() || m.limits.idleSec > 0 && len(m.sessions) > 0 {
+	if m.paused() || m.memory.behind || m.limits.idleSec > 0 && len(m.sessions) > 0 {
 		return true
 	}
 	for i := range keyspace.Databases {

@@ -15,6 +15,7 @@ type DB struct {
 	volatile *ds.Dict[*Object] // the objects with an expiry; see the package comment
 	watches  map[string][]*Watch
 	waiting  map[string][]*Waiter
+	weight   int64 // of all objects, in weightUnits
 }
 
 func newDB(space *Space, index int) *DB {
@@ -33,7 +34,8 @@ func newDB(space *Space, index int) *DB {
 func (db *DB) Lookup(key []byte, nowMs int64) *Object {
 	o := db.Inspect(key, nowMs)
 	if o != nil {
-		o.AccessedAt = nowMs
+		db.space.used(o, nowMs)
+		db.note(o)
 	}
 	return o
 }
@@ -71,12 +73,14 @@ func (db *DB) Peek(key []byte, nowMs int64) *Object {
 func (db *DB) Put(key []byte, value any, nowMs int64) *Object {
 	if old, ok := db.objects.Get(key); ok {
 		old.Value = value
-		old.AccessedAt = nowMs
+		db.space.used(old, nowMs)
 		db.SetExpire(key, old, 0)
+		db.space.noted = append(db.space.noted, lookedUp{db, old})
 		return old
 	}
-	o := &Object{Value: value, AccessedAt: nowMs}
+	o := &Object{Value: value, access: db.space.fresh(nowMs)}
 	db.objects.SetBytes(key, o)
+	db.space.noted = append(db.space.noted, lookedUp{db, o})
 	db.Notify(eventNew, key)
 	return o
 }
@@ -96,10 +100,15 @@ func (db *DB) SetExpire(key []byte, o *Object, atMs int64) {
 // change with Touch. O(1).
 func (db *DB) Delete(key []byte) bool {
 	o, ok := db.objects.Delete(key)
-	if ok && o.expireAt != 0 {
+	if !ok {
+		return false
+	}
+	if o.expireAt != 0 {
 		db.volatile.Delete(key)
 	}
-	return ok
+	db.weight -= int64(o.weight)
+	o.weight = goneWeight
+	return true
 }
 
 // expire removes a key whose time has come: a change like any other for those
@@ -117,6 +126,19 @@ func (db *DB) RemoveExpired(key []byte, nowMs int64) {
 	if o, ok := db.objects.Get(key); ok && o.expireAt != 0 && o.expireAt <= nowMs {
 		db.expire(string(key))
 	}
+}
+
+// AverageTTLMs is how long keys with an expiry have to live, on average over a
+// few chosen at random; 0 if there are none.
+func (db *DB) AverageTTLMs(r *rand.Rand, nowMs int64) int64 {
+	const sample = 20
+	n := min(sample, db.volatile.Len())
+	var total int64
+	for range n {
+		_, o, _ := db.volatile.Random(r)
+		total += max(o.expireAt-nowMs, 0)
+	}
+	return total / max(int64(n), 1)
 }
 
 // Len is the number of keys, those included that have expired and that nobody
@@ -166,8 +188,10 @@ func (db *DB) Flush() int {
 			db.markWatches(key)
 		}
 	}
+	db.space.Weigh() // whatever is on the list is about to go
 	db.objects.Clear()
 	db.volatile.Clear()
+	db.weight = 0
 	return n
 }
 

@@ -36,6 +36,7 @@ type Event struct {
 // The events that the keyspace itself reports.
 var (
 	eventExpired = Event{ClassExpired, "expired"}
+	eventEvicted = Event{ClassEvicted, "evicted"}
 	eventMiss    = Event{ClassMiss, "keymiss"}
 	eventNew     = Event{ClassNew, "new"}
 )

@@ -1,5 +1,7 @@
 package keyspace
 
+import "math/rand/v2"
+
 // Databases is how many numbered databases there are.
 const Databases = 16
 
@@ -15,6 +17,14 @@ type Space struct {
 
 	// Frozen is whether what has expired stays for now, though nobody sees it.
 	Frozen bool
+	// Evicted counts the keys that were removed for want of memory.
+	Evicted uint64
+	// Rand is what eviction is chosen by; it must be set before any is wanted.
+	Rand *rand.Rand
+	// LogFactor and DecayMin are lfu-log-factor and lfu-decay-time; see access.go.
+	LogFactor, DecayMin int64
+	// NoTouch is whether lookups do not count as uses.
+	NoTouch bool
 	// Reading is whether a read-only command runs: its lookups count as hits
 	// and misses.
 	Reading bool
@@ -25,13 +35,17 @@ type Space struct {
 	ready   []readyKey
 	wanted  Class // of the events that hear is told
 	hear    func(event Event, db *DB, key []byte)
+	noted   []lookedUp
+	policy  Policy
+	pool    []candidate
+	turn    int              // of the database that gave the last random victim
 	changed func(key []byte) // see OnChange
 	flushed func()
 }
 
 // NewSpace returns sixteen empty databases.
 func NewSpace() *Space {
-	s := &Space{}
+	s := &Space{LogFactor: defaultLogFactor, DecayMin: defaultDecayMin}
 	for i := range s.dbs {
 		s.dbs[i] = newDB(s, i)
 	}

@@ -62,7 +62,7 @@ func (c *conn) serve() {
 		if late && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
-		if !c.process(late) {
+		if !c.process(n, late) {
 			return
 		}
 		if wait := c.full(); wait != nil {
@@ -75,10 +75,11 @@ func (c *conn) serve() {
 	}
 }
 
-// process runs the requests that have arrived, as one batch. It reports
-// whether to go on reading. late says that the read has ended at a deadline:
-// kick has set it, or else the connection's owner, who then wants it to end.
-func (c *conn) process(late bool) bool {
+// process runs the requests that have arrived, n bytes more than before, as one
+// batch. It reports whether to go on reading. late says that the read has ended
+// at a deadline: kick has set it, or else the connection's owner, who then wants
+// it to end.
+func (c *conn) process(n int, late bool) bool {
 	s := c.server
 	s.mu.Lock()
 	if s.closed || c.session.Closing() || late && !c.kicked {
@@ -91,6 +92,9 @@ func (c *conn) process(late bool) bool {
 			s.mu.Unlock()
 			return false
 		}
+	}
+	if !late {
+		s.machine.Received(n)
 	}
 	wasBlocked := c.isBlocked()
 	goOn := c.runBatch()
@@ -169,6 +173,7 @@ func (c *conn) take() {
 	if c.session.Out.Len() == 0 {
 		return
 	}
+	c.server.machine.Sent(c.session.Out.Len())
 	c.out.Lock()
 	defer c.out.Unlock()
 	switch {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -73,6 +74,7 @@ func New(options Options) *Server {
 		done:      make(chan struct{}),
 		slow:      map[*conn]struct{}{},
 	}
+	began := time.Now()
 	var random [28]byte
 	rand.Read(random[:]) // never fails
 	s.machine = exec.New(exec.Options{
@@ -83,6 +85,8 @@ func New(options Options) *Server {
 		UnixPath:   options.UnixPath,
 		MaxClients: options.MaxClients,
 		Process:    processInfo,
+		FreeMemory: func() { s.tasks.Go(debug.FreeOSMemory) },
+		Stopwatch:  func() int64 { return int64(time.Since(began)) },
 		Log:        options.Log,
 	}, nowUs())
 	return s
