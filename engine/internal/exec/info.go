@@ -49,14 +49,12 @@ func (m *Machine) info(c *command.Ctx) error {
 	for _, a := range c.Args[1:] {
 		wanted[strings.ToLower(string(a))] = true
 	}
-	everything := wanted["everything"]
-	all := everything || wanted["all"]
+	all := wanted["all"] || wanted["everything"]
 	usual := len(wanted) == 0 || wanted["default"]
 	var text strings.Builder
 	for _, sec := range m.infoSections() {
 		name := strings.ToLower(sec.name)
-		shown := wanted[name] || usual && sec.usual || all && (everything || name != "modules")
-		if !shown {
+		if !wanted[name] && !all && (!usual || !sec.usual) {
 			continue
 		}
 		if text.Len() > 0 {

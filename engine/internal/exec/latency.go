@@ -1,8 +1,10 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/signalbox-io/signalbox/engine/internal/command"
@@ -41,14 +43,31 @@ func defaultLatency() latency {
 	return latency{histograms: true, percentiles: []float64{50, 99, 99.9}, events: map[string]*latencyEvent{}}
 }
 
-// SetLatencyThreshold makes delays of at least so many ms be remembered; 0 is none.
-func (m *Machine) SetLatencyThreshold(ms int64) { m.latency.thresholdMs = ms }
+// setPercentiles takes latency-tracking-info-percentiles: what INFO latencystats
+// tells, in per cent, words apart by spaces.
+func (l *latency) setPercentiles(text string) error {
+	var percentiles []float64
+	for _, word := range strings.Fields(text) {
+		p, err := strconv.ParseFloat(word, 64)
+		switch {
+		case err != nil:
+			return errors.New("Invalid latency-tracking-info-percentiles parameters") //nolint:staticcheck // the text is Redis's
+		case !(p >= 0 && p <= 100):
+			return errors.New("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]")
+		}
+		percentiles = append(percentiles, p)
+	}
+	l.percentiles = percentiles
+	return nil
+}
 
-// SetLatencyTracking turns the distribution of durations on and off.
-func (m *Machine) SetLatencyTracking(on bool) { m.latency.histograms = on }
-
-// SetLatencyPercentiles chooses what INFO latencystats tells, in per cent.
-func (m *Machine) SetLatencyPercentiles(percent []float64) { m.latency.percentiles = percent }
+func (l *latency) percentilesText() string {
+	var words []string
+	for _, p := range l.percentiles {
+		words = append(words, strconv.FormatFloat(p, 'f', -1, 64))
+	}
+	return strings.Join(words, " ")
+}
 
 func (m *Machine) sampleCall(spec *command.Spec, tookNs int64) {
 	event := eventCommand

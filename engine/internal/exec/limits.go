@@ -48,18 +48,8 @@ func defaultLimits(maxClients int) limits {
 // MaxClients is how many connections there may be.
 func (m *Machine) MaxClients() int64 { return m.limits.maxClients }
 
-// SetMaxClients changes it, to 1 or more. Those who are there stay.
-func (m *Machine) SetMaxClients(n int64) { m.limits.maxClients = n }
-
-// SetIdleTimeout makes sessions end that have not sent a request for so many
-// seconds; 0 is never. Those that wait for something may.
-func (m *Machine) SetIdleTimeout(sec int64) { m.limits.idleSec = sec }
-
 // KeepAliveSec is after how long a silent connection is probed; 0 is never.
 func (m *Machine) KeepAliveSec() int64 { return m.limits.keepAliveSec }
-
-// SetKeepAlive changes it, for connections that are yet to come.
-func (m *Machine) SetKeepAlive(sec int64) { m.limits.keepAliveSec = sec }
 
 // QueryBufferLimit is how many bytes of requests a client may have waiting.
 func (m *Machine) QueryBufferLimit() int64 { return m.limits.queryBufferBytes }

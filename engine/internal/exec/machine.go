@@ -202,7 +202,6 @@ func (m *Machine) wake(s *Session) {
 func (m *Machine) Step(nowUs int64, s *Session, args [][]byte) {
 	m.nowUs = nowUs
 	s.lastUs = nowUs
-	m.stats.commands++
 	m.rates.commands.look(nowUs, m.stats.commands)
 	if m.tracker.sessions > 0 {
 		m.boundTracking()

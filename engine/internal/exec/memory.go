@@ -57,10 +57,6 @@ func (m *Machine) SetMaxMemoryPolicy(name string) error {
 	return nil
 }
 
-// SetMaxMemorySamples chooses how many keys eviction looks at for one that it
-// takes.
-func (m *Machine) SetMaxMemorySamples(n int64) { m.memory.samples = n }
-
 // usedBytes is what INFO calls used_memory.
 func (m *Machine) usedBytes() int64 {
 	return m.space.UsedBytes() + int64(len(m.sessions))*sessionBytes + m.trackingBytes()

@@ -110,7 +110,9 @@ func anyRequest(r *rand.Rand) []string {
 		{"ZREMRANGEBYRANK", key(), "0", "1"},
 		{"ZUNIONSTORE", key(), "2", key(), key()},
 		{"EVAL", "redis.call('rpush', KEYS[1], ARGV[1]) redis.call('hset', KEYS[2], 'f', ARGV[1])", "2", key(), key(), word()},
-		{"MULTI"}, {"EXEC"}, {"DISCARD"},
+		{"MULTI"},
+		{"EXEC"},
+		{"DISCARD"},
 	}
 	return all[r.IntN(len(all))]
 }

@@ -28,7 +28,7 @@ func (r *rate) perSec(nowUs, value int64) float64 {
 	for i := 1; i <= len(r.at); i++ {
 		at := (r.newest + i) % len(r.at)
 		if age := nowUs - r.at[at]; age <= window && age >= rateEveryUs {
-			return float64(value-r.value[at]) * 1e6 / float64(age)
+			return max(float64(value-r.value[at])*1e6/float64(age), 0) // the counter may have been reset
 		}
 	}
 	return 0

@@ -31,13 +31,6 @@ type slowEntry struct {
 
 func defaultSlowLog() slowLog { return slowLog{slowerThanUs: 10_000, maxLen: 128} }
 
-// SetSlowLog chooses what is logged, commands that take at least so many µs (-1
-// is none), and how many of them are kept.
-func (m *Machine) SetSlowLog(slowerThanUs, maxLen int64) {
-	m.slowLog.slowerThanUs, m.slowLog.maxLen = slowerThanUs, maxLen
-	m.slowLog.cut()
-}
-
 // cut drops the oldest entries above the bound.
 func (l *slowLog) cut() {
 	if extra := int64(len(l.entries)) - max(l.maxLen, 0); extra > 0 {

@@ -62,9 +62,6 @@ func newTracker() *tracker {
 	}
 }
 
-// SetTrackingTableMaxKeys bounds how many keys are remembered; 0 is no bound.
-func (m *Machine) SetTrackingTableMaxKeys(n int64) { m.tracker.maxKeys = n }
-
 // track starts tracking, or changes what is asked of it.
 func (m *Machine) track(s *Session, wanted tracking) {
 	if s.tracking == nil {
