@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/signalbox-io/signalbox/engine"
+	"github.com/signalbox-io/signalbox/internal/difftest"
 )
 
 // The clients that people use have to work unmodified, over TCP. What each
@@ -38,6 +39,11 @@ func listen(t *testing.T, options engine.Options) string {
 		}
 	})
 	return l.Addr().String()
+}
+
+// tcp is how to connect to an address.
+func tcp(addr string) difftest.Dial {
+	return func() (net.Conn, error) { return net.Dial("tcp", addr) }
 }
 
 // check fails the test unless err is nil and got is want.

@@ -52,7 +52,7 @@ func TestDumpMovesStreamsBetweenServers(t *testing.T) {
 		for i := range 730 {
 			must(t, source, "XADD", name, strconv.Itoa(i/3+1)+"-"+strconv.Itoa(i%3+1), "f"+strconv.Itoa(i/90%2), noiseOf(i), "g", strconv.Itoa(i*i))
 		}
-		for i := 1; i < 240; i += 7 {
+		for i := 1; i < 244; i += 7 {
 			must(t, source, "XDEL", name, strconv.Itoa(i)+"-2", strconv.Itoa(i+2)+"-1")
 		}
 		must(t, source, "XTRIM", name, "MAXLEN", "600")
@@ -62,7 +62,11 @@ func TestDumpMovesStreamsBetweenServers(t *testing.T) {
 		must(t, source, "XREADGROUP", "GROUP", "group", "bob", "COUNT", "9", "STREAMS", name, ">")
 		must(t, source, "XACK", name, "group", "60-1", "60-2")
 		must(t, target, "RESTORE", name, "0", must(t, source, "DUMP", name).Text)
-		for i, request := range [][]string{
+		var adds [][]string
+		for i := range 60 {
+			adds = append(adds, []string{"XADD", name, "900-" + strconv.Itoa(i+1), "f0", noiseOf(i)}, []string{"XINFO", "STREAM", name})
+		}
+		for i, request := range append(adds, [][]string{
 			{"XINFO", "STREAM", name},
 			{"XINFO", "GROUPS", name},
 			{"XPENDING", name, "group"},
@@ -75,7 +79,7 @@ func TestDumpMovesStreamsBetweenServers(t *testing.T) {
 			{"XTRIM", name, "MINID", "~", "180"},
 			{"XINFO", "STREAM", name},
 			{"XINFO", "GROUPS", name},
-		} {
+		}...) {
 			if want, got := must(t, source, request...).String(), must(t, target, request...).String(); got != want {
 				t.Fatalf("%s, request %d, %q: the copy says\n%.800s\nthe original\n%.800s", name, i, request, got, want)
 			}

@@ -142,7 +142,7 @@ func bitfield(c *Ctx) error {
 		}
 	}
 	if changed {
-		c.Touch(c.Args[1])
+		c.Touch(c.Args[1], eventSetBit)
 	}
 	return nil
 }

@@ -35,6 +35,7 @@ func (c *Ctx) holdsBit(offset int64) bool { return offset >= 0 && offset>>3 < c.
 
 // readBits is the bytes under key, nil if there is no such key.
 func readBits(c *Ctx, key []byte) ([]byte, error) {
+	c.Space.Reading = true // also for BITOP and a BITFIELD that writes nothing
 	s, found, err := Read[*keyspace.String](c, key)
 	if err != nil || !found {
 		return nil, err
@@ -96,7 +97,7 @@ func setbit(c *Ctx) error {
 	old := *place >> shift & 1
 	if grown || old != byte(bit) {
 		*place = *place&^(1<<shift) | byte(bit)<<shift
-		c.Touch(c.Args[1])
+		c.Touch(c.Args[1], eventSetBit)
 	}
 	c.Out.Int(int64(old))
 	return nil

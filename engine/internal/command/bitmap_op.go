@@ -45,9 +45,9 @@ func bitop(c *Ctx) error {
 	}
 	if longest > 0 {
 		c.DB.Put(destination, &keyspace.String{Bytes: operation.combine(sources, longest), Raw: true}, c.NowMs())
-		c.Touch(destination)
+		c.Touch(destination, eventSet)
 	} else if c.DB.Delete(destination) {
-		c.Touch(destination)
+		c.Touch(destination, eventDel)
 	}
 	c.Out.Int(int64(longest))
 	return nil

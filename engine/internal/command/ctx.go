@@ -53,11 +53,12 @@ func (c *Ctx) NowMs() int64 { return c.NowUs / 1000 }
 // Arg is the i-th argument as a string of its own.
 func (c *Ctx) Arg(i int) string { return string(c.Args[i]) }
 
-// Touch reports that key was changed, created or deleted.
-func (c *Ctx) Touch(key []byte) { c.DB.Touch(key) }
+// Touch reports that key was changed, created or deleted, and what is to be
+// told of it to those who listen to events.
+func (c *Ctx) Touch(key []byte, events ...keyspace.Event) { c.DB.Touch(key, events...) }
 
 // Change is Touch for what nobody waits for.
-func (c *Ctx) Change(key []byte) { c.DB.Change(key) }
+func (c *Ctx) Change(key []byte, events ...keyspace.Event) { c.DB.Change(key, events...) }
 
 // Block makes the client wait until one of keys is touched, when the command
 // is run again from the start, or until the time is up, when onTimeout writes
@@ -116,7 +117,7 @@ func ReadFirst[T any](c *Ctx, keys [][]byte) (key []byte, value T, found bool, e
 }
 
 // ReadOrCreate returns the T under key, made by create when there is none.
-// The handler must put something into a new collection, or call DropEmpty.
+// A new collection must not be left empty.
 func ReadOrCreate[T any](c *Ctx, key []byte, create func() T) (T, error) {
 	value, found, err := Read[T](c, key)
 	if err != nil || found {
@@ -127,11 +128,26 @@ func ReadOrCreate[T any](c *Ctx, key []byte, create func() T) (T, error) {
 	return value, nil
 }
 
-// DropEmpty deletes key if its collection has become empty: no empty
-// collection is ever left (invariant K1). The change itself is reported by the
-// caller's Touch.
-func DropEmpty(c *Ctx, key []byte, collection interface{ Len() int }) {
-	if collection.Len() == 0 {
-		c.DB.Delete(key)
+// Shrunk reports that elements have been taken out of the collection under key,
+// by what event, and deletes the key if none are left: no empty collection is
+// ever left (invariant K1).
+func Shrunk(c *Ctx, key []byte, collection interface{ Len() int }, event keyspace.Event) {
+	if collection.Len() > 0 {
+		c.Touch(key, event)
+		return
 	}
+	c.DB.Delete(key)
+	c.Touch(key, event, eventDel)
+}
+
+// storeResult puts a collection in place of whatever key holds, nothing if the
+// collection is empty, and replies with its size.
+func storeResult(c *Ctx, key []byte, result interface{ Len() int }, event keyspace.Event) {
+	if result.Len() > 0 {
+		c.DB.Put(key, result, c.NowMs())
+		c.Touch(key, event)
+	} else if c.DB.Delete(key) {
+		c.Touch(key, eventDel)
+	}
+	c.Out.Int(int64(result.Len()))
 }

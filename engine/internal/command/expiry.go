@@ -10,10 +10,11 @@ import "math"
 func expireKey(c *Ctx, key []byte, atMs int64) {
 	if o := c.DB.Lookup(key, c.NowMs()); o != nil && atMs > c.NowMs() {
 		c.DB.SetExpire(key, o, atMs)
-	} else {
-		c.DB.Delete(key)
+		c.Touch(key, eventExpire)
+		return
 	}
-	c.Touch(key)
+	c.DB.Delete(key)
+	c.Touch(key, eventDel)
 }
 
 // persistKey takes the key's expiry away and says whether it had one.
@@ -23,7 +24,7 @@ func persistKey(c *Ctx, key []byte) bool {
 		return false
 	}
 	c.DB.SetExpire(key, o, 0)
-	c.Touch(key)
+	c.Touch(key, eventPersist)
 	return true
 }
 
@@ -133,7 +134,7 @@ func persist(c *Ctx) error {
 // expires, or -1 if it does not, or -2 if there is no such key.
 func expiry(report func(c *Ctx, atMs int64) int64) func(c *Ctx) error {
 	return func(c *Ctx) error {
-		switch o := c.DB.Peek(c.Args[1], c.NowMs()); {
+		switch o := c.DB.Inspect(c.Args[1], c.NowMs()); {
 		case o == nil:
 			c.Out.Int(-2)
 		case o.ExpireAt() == 0:

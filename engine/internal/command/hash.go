@@ -28,7 +28,7 @@ func setFields(c *Ctx, name string) (created int, err error) {
 			created++
 		}
 	}
-	c.Touch(c.Args[1])
+	c.Touch(c.Args[1], eventHSet)
 	return created, nil
 }
 
@@ -59,7 +59,7 @@ func hsetnx(c *Ctx) error {
 		return nil
 	}
 	hash.Set(c.Args[2], c.Arg(3))
-	c.Touch(c.Args[1])
+	c.Touch(c.Args[1], eventHSet)
 	c.Out.Int(1)
 	return nil
 }
@@ -142,8 +142,7 @@ func hdel(c *Ctx) error {
 		}
 	}
 	if deleted > 0 {
-		DropEmpty(c, key, hash)
-		c.Touch(key)
+		Shrunk(c, key, hash, eventHDel)
 	}
 	c.Out.Int(int64(deleted))
 	return nil

@@ -37,7 +37,7 @@ func hincrby(c *Ctx) error {
 	}
 	n += delta
 	hash.Set(field, strconv.FormatInt(n, 10))
-	c.Touch(key)
+	c.Touch(key, eventHIncrBy)
 	c.Out.Int(n)
 	return nil
 }
@@ -68,7 +68,7 @@ func hincrbyfloat(c *Ctx) error {
 		return errNotANumber
 	}
 	hash.Set(field, sum)
-	c.Touch(key)
+	c.Touch(key, eventHIncrByFloat)
 	c.Out.BulkString(sum)
 	return nil
 }

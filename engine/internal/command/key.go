@@ -34,7 +34,7 @@ func countKeys(c *Ctx, visit func(key []byte)) error {
 func del(c *Ctx) error {
 	return countKeys(c, func(key []byte) {
 		c.DB.Delete(key)
-		c.Touch(key)
+		c.Touch(key, eventDel)
 	})
 }
 
@@ -43,7 +43,7 @@ func touch(c *Ctx) error { return countKeys(c, func([]byte) {}) }
 func exists(c *Ctx) error {
 	n := 0
 	for _, key := range c.Args[1:] {
-		if c.DB.Peek(key, c.NowMs()) != nil {
+		if c.DB.Inspect(key, c.NowMs()) != nil {
 			n++
 		}
 	}
@@ -53,7 +53,7 @@ func exists(c *Ctx) error {
 
 func typeOf(c *Ctx) error {
 	kind := keyspace.None
-	if o := c.DB.Peek(c.Args[1], c.NowMs()); o != nil {
+	if o := c.DB.Inspect(c.Args[1], c.NowMs()); o != nil {
 		kind = o.Kind()
 	}
 	c.Out.SimpleString(kind.String())
@@ -96,9 +96,10 @@ func (c *Ctx) renameKey() error {
 	}
 	value, expireAtMs := o.Value, o.ExpireAt()
 	c.DB.Delete(from)
+	c.DB.Delete(to)
 	c.DB.SetExpire(to, c.DB.Put(to, value, c.NowMs()), expireAtMs)
-	c.Touch(from)
-	c.Touch(to)
+	c.Touch(from, eventRenameFrom)
+	c.Touch(to, eventRenameTo)
 	return nil
 }
 
@@ -135,8 +136,8 @@ func move(c *Ctx) error {
 	value, expireAtMs := o.Value, o.ExpireAt()
 	c.DB.Delete(key)
 	target.SetExpire(key, target.Put(key, value, c.NowMs()), expireAtMs)
-	c.Touch(key)
-	target.Touch(key)
+	c.Touch(key, eventMoveFrom)
+	target.Touch(key, eventMoveTo)
 	c.Out.Int(1)
 	return nil
 }
@@ -175,14 +176,18 @@ func copyKey(c *Ctx) error {
 	if target == c.DB && string(from) == string(to) {
 		return errSameObject
 	}
+	c.Space.Reading = true
 	o := c.DB.Lookup(from, c.NowMs())
+	c.Space.Reading = false
 	if o == nil || (target.Lookup(to, c.NowMs()) != nil && !options.replace) {
 		c.Out.Int(0)
 		return nil
 	}
 	expireAtMs := o.ExpireAt()
-	target.SetExpire(to, target.Put(to, o.CloneValue(), c.NowMs()), expireAtMs)
-	target.Touch(to)
+	value := o.CloneValue()
+	target.Delete(to)
+	target.SetExpire(to, target.Put(to, value, c.NowMs()), expireAtMs)
+	target.Touch(to, eventCopyTo)
 	c.Out.Int(1)
 	return nil
 }
@@ -245,17 +250,13 @@ func flushdb(c *Ctx) error { return c.flush(c.DB.Index, c.DB.Index) }
 
 func flushall(c *Ctx) error { return c.flush(0, keyspace.Databases-1) }
 
-// flush empties the databases first to last. It counts as a change even if
-// they are empty, as in Redis: a replica that should not have had anything
-// is put right. ASYNC and SYNC are the same: the collector frees the values.
+// flush empties the databases first to last. ASYNC and SYNC are the same: the
+// collector frees the values.
 func (c *Ctx) flush(first, last int) error {
 	if len(c.Args) > 2 || (len(c.Args) == 2 && !Is(c.Args[1], "ASYNC") && !Is(c.Args[1], "SYNC")) {
 		return ErrSyntax
 	}
-	for i := first; i <= last; i++ {
-		c.Space.DB(i).Flush()
-	}
-	c.Space.Dirty++
+	c.Space.Flush(first, last)
 	c.Out.SimpleString("OK")
 	return nil
 }

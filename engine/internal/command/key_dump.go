@@ -32,8 +32,7 @@ func dump(c *Ctx) error {
 	return nil
 }
 
-// restoreOptions are the options of RESTORE. How often a key was used is read and
-// checked, and counted nowhere.
+// restoreOptions are the options of RESTORE.
 type restoreOptions struct {
 	replace, absolute bool
 	idleSec, freq     int64 // -1 if not given
@@ -105,18 +104,22 @@ func (c *Ctx) putRestored(key []byte, value any, ttlMs int64, options restoreOpt
 	if ttlMs != 0 && !options.absolute {
 		atMs += c.NowMs() // may overflow: that is in the past, as in Redis
 	}
+	replaced := c.DB.Delete(key)
 	if atMs != 0 && atMs <= c.NowMs() {
-		if c.DB.Delete(key) {
-			c.Touch(key)
+		if replaced {
+			c.Touch(key, eventDel)
 		}
 		return
 	}
 	o := c.DB.Put(key, value, c.NowMs())
 	c.DB.SetExpire(key, o, atMs)
-	if options.idleSec > 0 {
-		o.AccessedAt = c.NowMs() - min(options.idleSec, c.NowMs()/1000)*1000
+	if options.idleSec >= 0 {
+		c.Space.SetIdle(o, min(options.idleSec, c.NowMs()/1000)*1000, c.NowMs())
 	}
-	c.Touch(key)
+	if options.freq >= 0 {
+		c.Space.SetFrequency(o, uint8(options.freq), c.NowMs())
+	}
+	c.Touch(key, eventRestore)
 }
 
 var dumpSpecs = []Spec{

@@ -9,6 +9,8 @@ import (
 const (
 	errFrequency Error = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. " +
 		"Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
+	errIdleTime Error = "ERR An LFU maxmemory policy is selected, idle time not tracked. " +
+		"Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
 
 	embeddedMaxBytes = 44    // the longest string that Redis keeps beside its object
 	sharedIntegers   = 10000 // Redis shares the objects of the integers below, and says so
@@ -51,7 +53,11 @@ func stringEncoding(s *keyspace.String) string {
 }
 
 func objectIdletime(c *Ctx, o *keyspace.Object) error {
-	c.Out.Int(max(c.NowMs()-o.AccessedAt, 0) / 1000)
+	ms, ok := c.Space.IdleMs(o, c.NowMs())
+	if !ok {
+		return errIdleTime
+	}
+	c.Out.Int(ms / 1000)
 	return nil
 }
 
@@ -66,7 +72,14 @@ func objectRefcount(c *Ctx, o *keyspace.Object) error {
 	return nil
 }
 
-func objectFreq(*Ctx, *keyspace.Object) error { return errFrequency }
+func objectFreq(c *Ctx, o *keyspace.Object) error {
+	n, ok := c.Space.Frequency(o, c.NowMs())
+	if !ok {
+		return errFrequency
+	}
+	c.Out.Int(int64(n))
+	return nil
+}
 
 func objectHelp(c *Ctx) error {
 	lines := []string{
@@ -108,7 +121,7 @@ var objectSpecs = []Spec{
 	},
 	{
 		Name: "freq", Arity: 3, Flags: ReadOnly, Keys: Key(2), Since: "4.0.0",
-		Summary: "Returns how often a key is used; an error, since that is not counted here.", Complexity: "O(1)", Run: inspectObject(objectFreq),
+		Summary: "Returns how often a key is used, on a scale to 255, if the eviction policy counts that.", Complexity: "O(1)", Run: inspectObject(objectFreq),
 	},
 	{
 		Name: "help", Arity: 2, Flags: Loading | Stale, Since: "6.2.0",

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/signalbox-io/signalbox/engine/internal/ds"
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 )
 
 // Lists. One file per concept:
@@ -42,6 +43,20 @@ func (end listEnd) pop(list *ds.Deque) string {
 		element, _ = list.PopFront()
 	}
 	return element
+}
+
+func (end listEnd) pushed() keyspace.Event {
+	if end == listTail {
+		return eventRPush
+	}
+	return eventLPush
+}
+
+func (end listEnd) popped() keyspace.Event {
+	if end == listTail {
+		return eventRPop
+	}
+	return eventLPop
 }
 
 // parseEnd reads LEFT or RIGHT.
@@ -88,7 +103,7 @@ func pushAll(c *Ctx, list *ds.Deque, end listEnd) {
 	for _, element := range c.Args[2:] {
 		end.push(list, string(element))
 	}
-	c.Touch(c.Args[1])
+	c.Touch(c.Args[1], end.pushed())
 	c.Out.Int(int64(list.Len()))
 }
 
@@ -130,8 +145,7 @@ func popOne(c *Ctx, end listEnd) error {
 		return nil
 	}
 	c.Out.BulkString(end.pop(list))
-	DropEmpty(c, key, list)
-	c.Touch(key)
+	Shrunk(c, key, list, end.popped())
 	return nil
 }
 
@@ -143,8 +157,7 @@ func popMany(c *Ctx, key []byte, list *ds.Deque, end listEnd, count int64) {
 		c.Out.BulkString(end.pop(list))
 	}
 	if n > 0 {
-		DropEmpty(c, key, list)
-		c.Touch(key)
+		Shrunk(c, key, list, end.popped())
 	}
 }
 
@@ -241,8 +254,7 @@ func ltrim(c *Ctx) error {
 			from, to = 0, -1
 		}
 		list.Trim(from, to)
-		DropEmpty(c, c.Args[1], list)
-		c.Touch(c.Args[1])
+		Shrunk(c, c.Args[1], list, eventLTrim)
 	}
 	c.Out.SimpleString("OK")
 	return nil
@@ -274,8 +286,7 @@ func lrem(c *Ctx) error {
 	equal := func(element string) bool { return element == string(value) }
 	removed := list.RemoveMatching(equal, int(limit), backward)
 	if removed > 0 {
-		DropEmpty(c, key, list)
-		c.Touch(key)
+		Shrunk(c, key, list, eventLRem)
 	}
 	c.Out.Int(int64(removed))
 	return nil
@@ -296,7 +307,7 @@ func lset(c *Ctx) error {
 	if !list.Set(listIndex(index, list), c.Arg(3)) {
 		return ErrIndex
 	}
-	c.Touch(c.Args[1])
+	c.Touch(c.Args[1], eventLSet)
 	c.Out.SimpleString("OK")
 	return nil
 }
@@ -325,7 +336,7 @@ func linsert(c *Ctx) error {
 		at++
 	}
 	list.InsertAt(at, c.Arg(4))
-	c.Touch(c.Args[1])
+	c.Touch(c.Args[1], eventLInsert)
 	c.Out.Int(int64(list.Len()))
 	return nil
 }

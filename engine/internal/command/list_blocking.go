@@ -30,8 +30,7 @@ func blockingPop(end listEnd) func(c *Ctx) error {
 		c.Out.Array(2)
 		c.Out.Bulk(key)
 		c.Out.BulkString(end.pop(list))
-		DropEmpty(c, key, list)
-		c.Touch(key)
+		Shrunk(c, key, list, end.popped())
 		return nil
 	}
 }

@@ -29,11 +29,8 @@ func (m *listMove) run(c *Ctx, list *ds.Deque) error {
 	}
 	element := m.from.pop(list)
 	m.to.push(destination, element)
-	c.Touch(m.destination)
-	if destination != list {
-		DropEmpty(c, m.source, list)
-		c.Touch(m.source)
-	}
+	c.Touch(m.destination, m.to.pushed())
+	Shrunk(c, m.source, list, m.from.popped())
 	c.Out.BulkString(element)
 	return nil
 }

@@ -202,7 +202,7 @@ func scan(c *Ctx) error {
 // must not change.
 func (c *Ctx) removeExpired(keys []string) {
 	for _, key := range keys {
-		c.DB.Lookup([]byte(key), c.NowMs())
+		c.DB.RemoveExpired([]byte(key), c.NowMs())
 	}
 }
 

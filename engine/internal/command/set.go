@@ -30,7 +30,7 @@ func sadd(c *Ctx) error {
 		}
 	}
 	if added > 0 {
-		c.Touch(c.Args[1])
+		c.Touch(c.Args[1], eventSAdd)
 	}
 	c.Out.Int(int64(added))
 	return nil
@@ -51,8 +51,7 @@ func srem(c *Ctx) error {
 		}
 	}
 	if removed > 0 {
-		DropEmpty(c, key, set)
-		c.Touch(key)
+		Shrunk(c, key, set, eventSRem)
 	}
 	c.Out.Int(int64(removed))
 	return nil
@@ -143,14 +142,13 @@ func smove(c *Ctx) error {
 		return nil
 	}
 	source.Remove(member)
-	DropEmpty(c, from, source)
-	c.Touch(from)
+	Shrunk(c, from, source, eventSRem)
 	if destination == nil {
 		destination = ds.NewSet()
 		c.DB.Put(to, destination, c.NowMs())
 	}
 	if destination.Add(member) {
-		c.Touch(to)
+		c.Touch(to, eventSAdd)
 	}
 	c.Out.Int(1)
 	return nil

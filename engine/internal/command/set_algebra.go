@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/signalbox-io/signalbox/engine/internal/ds"
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 )
 
 // Union, intersection and difference. Every source is looked up before
@@ -18,6 +19,7 @@ const (
 
 // readSets looks up the sets under keys. The sets are only read.
 func readSets(c *Ctx, keys [][]byte) ([]*ds.Set, error) {
+	c.Space.Reading = true // also where the result is stored
 	sets := make([]*ds.Set, len(keys))
 	for i, key := range keys {
 		set, found, err := Read[*ds.Set](c, key)
@@ -88,9 +90,8 @@ func combineSets(operation setOperation) func(c *Ctx) error {
 
 // combineSetsInto makes the commands that store the result, in place of
 // whatever the destination holds: nothing, if the result is empty.
-func combineSetsInto(operation setOperation) func(c *Ctx) error {
+func combineSetsInto(operation setOperation, event keyspace.Event) func(c *Ctx) error {
 	return func(c *Ctx) error {
-		destination := c.Args[1]
 		sets, err := readSets(c, c.Args[2:])
 		if err != nil {
 			return err
@@ -101,13 +102,7 @@ func combineSetsInto(operation setOperation) func(c *Ctx) error {
 			result.Add(bytesOf(member))
 			return true
 		})
-		if result.Len() > 0 {
-			c.DB.Put(destination, result, c.NowMs())
-			c.Touch(destination)
-		} else if c.DB.Delete(destination) {
-			c.Touch(destination)
-		}
-		c.Out.Int(int64(result.Len()))
+		storeResult(c, c.Args[1], result, event)
 		return nil
 	}
 }
@@ -164,7 +159,7 @@ var setAlgebraSpecs = []Spec{
 		Name: "sinterstore", Arity: -3, Flags: Write | DenyOOM, Keys: KeysFrom(1), Group: "set", Since: "1.0.0",
 		Summary:    "Stores the members that several sets have in common in a set of their own.",
 		Complexity: "O(N*M) at worst, N being the size of the smallest set and M the number of sets.",
-		Run:        combineSetsInto(intersectSets),
+		Run:        combineSetsInto(intersectSets, eventSInterStore),
 	},
 	{
 		Name: "sintercard", Arity: -3, Flags: ReadOnly | MovableKeys, FindKeys: CountedKeys(1), Group: "set", Since: "7.0.0",
@@ -182,7 +177,7 @@ var setAlgebraSpecs = []Spec{
 		Name: "sunionstore", Arity: -3, Flags: Write | DenyOOM, Keys: KeysFrom(1), Group: "set", Since: "1.0.0",
 		Summary:    "Stores the members of several sets in a set of their own.",
 		Complexity: "O(N), N being the size of all sets together.",
-		Run:        combineSetsInto(uniteSets),
+		Run:        combineSetsInto(uniteSets, eventSUnionStore),
 	},
 	{
 		Name: "sdiff", Arity: -2, Flags: ReadOnly, Keys: KeysFrom(1), Group: "set", Since: "1.0.0",
@@ -194,6 +189,6 @@ var setAlgebraSpecs = []Spec{
 		Name: "sdiffstore", Arity: -3, Flags: Write | DenyOOM, Keys: KeysFrom(1), Group: "set", Since: "1.0.0",
 		Summary:    "Stores the members of the first set that no other has in a set of their own.",
 		Complexity: "O(N*M) at worst, N being the size of the first set and M the number of sets.",
-		Run:        combineSetsInto(subtractSets),
+		Run:        combineSetsInto(subtractSets, eventSDiffStore),
 	},
 }

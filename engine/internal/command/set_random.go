@@ -141,8 +141,7 @@ func spop(c *Ctx) error {
 	}
 	member, _ := set.Random(c.Rand)
 	set.Remove(bytesOf(member))
-	DropEmpty(c, key, set)
-	c.Touch(key)
+	Shrunk(c, key, set, eventSPop)
 	c.Out.BulkString(member)
 	return nil
 }
@@ -165,7 +164,7 @@ func spopMany(c *Ctx) error {
 	if count >= int64(set.Len()) {
 		writeSet(c, set)
 		c.DB.Delete(key)
-		c.Touch(key)
+		c.Touch(key, eventSPop, eventDel)
 		return nil
 	}
 	c.Out.Set(int(count))
@@ -174,7 +173,7 @@ func spopMany(c *Ctx) error {
 		set.Remove(bytesOf(member))
 		c.Out.BulkString(member)
 	}
-	c.Touch(key)
+	c.Touch(key, eventSPop)
 	return nil
 }
 

@@ -170,13 +170,7 @@ func (c *Ctx) storeSorted(elements []sortElement, r *sortRequest) {
 			list.PushBack(value)
 		}
 	}
-	if list.Len() > 0 {
-		c.DB.Put(r.destination, list, c.NowMs())
-		c.Touch(r.destination)
-	} else if c.DB.Delete(r.destination) {
-		c.Touch(r.destination)
-	}
-	c.Out.Int(int64(list.Len()))
+	storeResult(c, r.destination, list, eventSortStore)
 }
 
 // findSortKeys is the positions of sortKeys. The keys of BY and GET depend on

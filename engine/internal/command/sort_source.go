@@ -19,6 +19,7 @@ type sortElement struct {
 // is an empty list. A sorted set leaves its small encoding for good, as in
 // Redis, which wants to walk its table.
 func readSortSource(c *Ctx, key []byte) (any, error) {
+	c.Space.Reading = true // with STORE, too
 	o := c.DB.Lookup(key, c.NowMs())
 	if o == nil {
 		return ds.NewDeque(), nil

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/signalbox-io/signalbox/engine/internal/ds"
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 )
 
 // Sorted sets. One file per concept:
@@ -96,6 +97,13 @@ func zincrby(c *Ctx) error {
 	return addMembers(c, options, pairs)
 }
 
+func (o addOptions) event() keyspace.Event {
+	if o.increment {
+		return eventZIncr
+	}
+	return eventZAdd
+}
+
 // addMembers carries out ZADD and ZINCRBY; pairs has been checked.
 func addMembers(c *Ctx, o addOptions, pairs [][]byte) error {
 	set, found, err := Read[*ds.SortedSet](c, c.Args[1])
@@ -117,7 +125,7 @@ func addMembers(c *Ctx, o addOptions, pairs [][]byte) error {
 		moved += oneIf(last.moved)
 	}
 	if added+moved > 0 {
-		c.Touch(c.Args[1])
+		c.Touch(c.Args[1], o.event())
 	}
 	switch {
 	case o.increment && !last.allowed:
@@ -188,8 +196,7 @@ func zrem(c *Ctx) error {
 		}
 	}
 	if removed > 0 {
-		DropEmpty(c, c.Args[1], set)
-		c.Touch(c.Args[1])
+		Shrunk(c, c.Args[1], set, eventZRem)
 	}
 	c.Out.Int(int64(removed))
 	return nil

@@ -49,9 +49,10 @@ func zpop(highest bool) func(c *Ctx) error {
 // pop takes n members, not more than there are, and writes each with its
 // score, as a pair if nested.
 func (r popRequest) pop(c *Ctx, key []byte, set *ds.SortedSet, n int, nested bool) {
-	from, to := 0, n-1
+	from, to, event := 0, n-1, eventZPopMin
 	members := set.Ascend(0)
 	if r.highest {
+		event = eventZPopMax
 		from, to = set.Len()-n, set.Len()-1
 		members = set.Descend(to)
 	}
@@ -67,8 +68,7 @@ func (r popRequest) pop(c *Ctx, key []byte, set *ds.SortedSet, n int, nested boo
 		}
 	}
 	set.RemoveRange(from, to)
-	DropEmpty(c, key, set)
-	c.Touch(key)
+	Shrunk(c, key, set, event)
 }
 
 // first finds the first key that holds a sorted set; set is nil if none does.

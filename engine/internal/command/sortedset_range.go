@@ -1,6 +1,9 @@
 package command
 
-import "github.com/signalbox-io/signalbox/engine/internal/ds"
+import (
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
+)
 
 // rangeRequest is a call of one of the commands that read a range: which part,
 // from which end, and how to reply.
@@ -165,6 +168,7 @@ func zrangestore(c *Ctx) error {
 	if err != nil {
 		return err
 	}
+	c.Space.Reading = true
 	source, found, err := Read[*ds.SortedSet](c, c.Args[2])
 	if err != nil {
 		return err
@@ -181,20 +185,8 @@ func zrangestore(c *Ctx) error {
 			from++
 		}
 	}
-	storeSortedSet(c, c.Args[1], result)
+	storeResult(c, c.Args[1], result, eventZRangeStore)
 	return nil
-}
-
-// storeSortedSet puts result in place of whatever key holds, nothing if it is
-// empty, and replies with its size.
-func storeSortedSet(c *Ctx, key []byte, result *ds.SortedSet) {
-	if result.Len() > 0 {
-		c.DB.Put(key, result, c.NowMs())
-		c.Touch(key)
-	} else if c.DB.Delete(key) {
-		c.Touch(key)
-	}
-	c.Out.Int(int64(result.Len()))
 }
 
 // zcount makes ZCOUNT and ZLEXCOUNT.
@@ -219,7 +211,7 @@ func zcount(by sortedBy) func(c *Ctx) error {
 }
 
 // zremrange makes the commands that remove a range.
-func zremrange(by sortedBy) func(c *Ctx) error {
+func zremrange(by sortedBy, event keyspace.Event) func(c *Ctx) error {
 	return func(c *Ctx) error {
 		in, err := parseInterval(by, c.Args[2], c.Args[3])
 		if err != nil {
@@ -234,8 +226,7 @@ func zremrange(by sortedBy) func(c *Ctx) error {
 			removed = set.RemoveRange(in.ranks(set))
 		}
 		if removed > 0 {
-			DropEmpty(c, c.Args[1], set)
-			c.Touch(c.Args[1])
+			Shrunk(c, c.Args[1], set, event)
 		}
 		c.Out.Int(int64(removed))
 		return nil
@@ -281,17 +272,17 @@ var sortedSetRangeSpecs = []Spec{
 	{
 		Name: "zremrangebylex", Arity: 4, Flags: Write, Keys: Key(1), Group: "sorted-set", Since: "2.8.9",
 		Summary: "Removes the members between two strings, where all scores are equal.", Complexity: cutComplexity,
-		Run: zremrange(byBytes),
+		Run: zremrange(byBytes, eventZRemRangeByLex),
 	},
 	{
 		Name: "zremrangebyrank", Arity: 4, Flags: Write, Keys: Key(1), Group: "sorted-set", Since: "2.0.0",
 		Summary: "Removes the members between two positions.", Complexity: cutComplexity,
-		Run: zremrange(byRank),
+		Run: zremrange(byRank, eventZRemRangeByRank),
 	},
 	{
 		Name: "zremrangebyscore", Arity: 4, Flags: Write, Keys: Key(1), Group: "sorted-set", Since: "1.2.0",
 		Summary: "Removes the members between two scores.", Complexity: cutComplexity,
-		Run: zremrange(byScore),
+		Run: zremrange(byScore, eventZRemRangeByScore),
 	},
 	{
 		Name: "zrevrange", Arity: -4, Flags: ReadOnly, Keys: Key(1), Group: "sorted-set", Since: "1.2.0",

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/signalbox-io/signalbox/engine/internal/ds"
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 )
 
 // Union, intersection and difference read sorted sets and plain sets, whose
@@ -116,6 +117,7 @@ func (f algebraForm) parse(c *Ctx, at int) (*setAlgebra, error) {
 
 func readSource(c *Ctx, key []byte) (source, error) {
 	s := source{weight: 1}
+	c.Space.Reading = true // also where the result is stored
 	o := c.DB.Lookup(key, c.NowMs())
 	if o == nil {
 		return s, nil
@@ -278,14 +280,14 @@ func zcombine(f algebraForm) func(c *Ctx) error {
 }
 
 // zcombinestore makes the commands that store the result.
-func zcombinestore(f algebraForm) func(c *Ctx) error {
+func zcombinestore(f algebraForm, event keyspace.Event) func(c *Ctx) error {
 	f.storing = true
 	return func(c *Ctx) error {
 		a, err := f.parse(c, 2)
 		if err != nil {
 			return err
 		}
-		storeSortedSet(c, c.Args[1], f.combine(a).Compact(&c.Space.Limits))
+		storeResult(c, c.Args[1], f.combine(a).Compact(&c.Space.Limits), event)
 		return nil
 	}
 }
@@ -319,7 +321,7 @@ var sortedSetStoreSpecs = []Spec{
 	{
 		Name: "zdiffstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Keys: Key(1), FindKeys: CountedKeys(2, 1), Group: "sorted-set", Since: "6.2.0",
 		Summary:    "Stores the members of the first sorted set that no other has in another key.",
-		Complexity: differenceComplexity, Run: zcombinestore(algebraForm{name: "zdiffstore", combine: differenceOf, plain: true}),
+		Complexity: differenceComplexity, Run: zcombinestore(algebraForm{name: "zdiffstore", combine: differenceOf, plain: true}, eventZDiffStore),
 	},
 	{
 		Name: "zinter", Arity: -3, Flags: ReadOnly | MovableKeys, FindKeys: CountedKeys(1), Group: "sorted-set", Since: "6.2.0",
@@ -334,7 +336,7 @@ var sortedSetStoreSpecs = []Spec{
 	{
 		Name: "zinterstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Keys: Key(1), FindKeys: CountedKeys(2, 1), Group: "sorted-set", Since: "2.0.0",
 		Summary:    "Stores the members that all the sorted sets have in another key.",
-		Complexity: intersectionComplexity, Run: zcombinestore(algebraForm{name: "zinterstore", combine: intersectionOf}),
+		Complexity: intersectionComplexity, Run: zcombinestore(algebraForm{name: "zinterstore", combine: intersectionOf}, eventZInterStore),
 	},
 	{
 		Name: "zunion", Arity: -3, Flags: ReadOnly | MovableKeys, FindKeys: CountedKeys(1), Group: "sorted-set", Since: "6.2.0",
@@ -344,6 +346,6 @@ var sortedSetStoreSpecs = []Spec{
 	{
 		Name: "zunionstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Keys: Key(1), FindKeys: CountedKeys(2, 1), Group: "sorted-set", Since: "2.0.0",
 		Summary:    "Stores the members of all the sorted sets in another key.",
-		Complexity: unionComplexity, Run: zcombinestore(algebraForm{name: "zunionstore", combine: unionOf}),
+		Complexity: unionComplexity, Run: zcombinestore(algebraForm{name: "zunionstore", combine: unionOf}, eventZUnionStore),
 	},
 }

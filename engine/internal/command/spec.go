@@ -95,6 +95,24 @@ func (s *Spec) FullName() string {
 	return s.Name
 }
 
+// Container is the name of the command that this is, or is a subcommand of.
+func (s *Spec) Container() string {
+	if s.parent != nil {
+		return s.parent.Name
+	}
+	return s.Name
+}
+
+// MayReplicate reports whether a call may reach replicas though it is not a
+// write: a pause of writes holds it up too.
+func (s *Spec) MayReplicate() bool {
+	switch s.Name {
+	case "eval", "evalsha", "fcall", "publish", "spublish", "pfcount":
+		return true
+	}
+	return false
+}
+
 // Number tells the records of one table apart, subcommands included: they count
 // up from 0 without gaps, so that a slice can hold something about each.
 func (s *Spec) Number() int { return s.number }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/signalbox-io/signalbox/engine/internal/ds"
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 )
 
 // Streams. One file per concept:
@@ -32,8 +33,13 @@ const (
 	errXaddTooLong Error = "ERR Elements are too large to be stored"
 )
 
-// changedGroup reports a change of a group.
-func changedGroup(c *Ctx) { c.Space.Dirty++ }
+// changedGroup reports a change of a group, or of counters, of the stream under key.
+func changedGroup(c *Ctx, key []byte, events ...keyspace.Event) {
+	c.Space.Dirty++
+	for _, event := range events {
+		c.DB.Notify(event, key)
+	}
+}
 
 // addRequest is a call of XADD.
 type addRequest struct {
@@ -130,10 +136,10 @@ func xadd(c *Ctx) error {
 	if !found {
 		c.DB.Put(key, stream, c.NowMs())
 	}
-	if r.trim.given {
-		stream.Trim(r.trim.StreamTrim)
+	c.Touch(key, eventXAdd)
+	if r.trim.given && stream.Trim(r.trim.StreamTrim) > 0 {
+		c.DB.Notify(eventXTrim, key)
 	}
-	c.Touch(key)
 	writeStreamID(c.Out, id)
 	return nil
 }
@@ -169,7 +175,7 @@ func xdel(c *Ctx) error {
 		deleted += oneIf(stream.Delete(id))
 	}
 	if deleted > 0 {
-		c.Change(c.Args[1])
+		c.Change(c.Args[1], eventXDel)
 	}
 	c.Out.Int(int64(deleted))
 	return nil
@@ -250,7 +256,7 @@ func xsetid(c *Ctx) error {
 	if !r.maxDeleted.IsZero() {
 		stream.MaxDeletedID = r.maxDeleted
 	}
-	c.Space.Dirty++ // the entries are what they were
+	changedGroup(c, c.Args[1], eventXSetID) // the entries are what they were
 	c.Out.SimpleString("OK")
 	return nil
 }

@@ -14,6 +14,7 @@ func noKeyOrGroup(key, group []byte) error {
 // readGroup looks up the stream at argument 1 and the group at argument 2. The group is
 // nil if there is no such one, or no stream.
 func readGroup(c *Ctx) (stream *ds.Stream, group *ds.StreamGroup, err error) {
+	c.Space.Reading = true // also where the group changes
 	stream, found, err := Read[*ds.Stream](c, c.Args[1])
 	if err != nil || !found {
 		return nil, nil, err
@@ -39,7 +40,7 @@ func xack(c *Ctx) error {
 		acknowledged += oneIf(group.Ack(id))
 	}
 	if acknowledged > 0 {
-		changedGroup(c)
+		changedGroup(c, c.Args[1])
 	}
 	c.Out.Int(int64(acknowledged))
 	return nil
@@ -61,7 +62,7 @@ type claim struct {
 // owner is the consumer, which comes into being with the first entry it gets.
 func (cl *claim) owner() *ds.StreamConsumer {
 	if cl.consumer == nil {
-		cl.consumer = seenConsumer(cl.c, cl.group, cl.name)
+		cl.consumer = seenConsumer(cl.c, cl.c.Args[1], cl.group, cl.name)
 	}
 	return cl.consumer
 }
@@ -74,7 +75,7 @@ func (cl *claim) isIdle(p *ds.StreamPending) bool {
 // forget drops a pending entry that is no longer in the stream.
 func (cl *claim) forget(id ds.StreamID) {
 	if cl.group.Ack(id) {
-		changedGroup(cl.c)
+		changedGroup(cl.c, cl.c.Args[1])
 	}
 }
 
@@ -86,7 +87,7 @@ func (cl *claim) take(p *ds.StreamPending, deliveredMs int64) {
 		p.Deliveries++
 	}
 	cl.claimed = append(cl.claimed, p.ID)
-	changedGroup(cl.c)
+	changedGroup(cl.c, cl.c.Args[1])
 }
 
 func (cl *claim) write() {
@@ -189,7 +190,7 @@ func xclaim(c *Ctx) error {
 	}
 	if group.LastID.Less(r.lastID) {
 		group.LastID = r.lastID
-		changedGroup(c)
+		changedGroup(c, c.Args[1])
 	}
 	for _, id := range r.ids {
 		r.claimOne(id)

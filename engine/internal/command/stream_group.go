@@ -99,10 +99,10 @@ func xgroupCreate(c *Ctx) error {
 		return errGroupExists
 	}
 	if found {
-		changedGroup(c)
+		changedGroup(c, key, eventGroupCreate)
 	} else {
 		c.DB.Put(key, stream, c.NowMs())
-		c.Touch(key)
+		c.Touch(key, eventGroupCreate)
 	}
 	c.Out.SimpleString("OK")
 	return nil
@@ -127,7 +127,7 @@ func xgroupSetID(c *Ctx) error {
 		}
 	}
 	group.LastID, group.EntriesRead = id, options.entriesRead
-	changedGroup(c)
+	changedGroup(c, c.Args[2], eventGroupSetID)
 	c.Out.SimpleString("OK")
 	return nil
 }
@@ -139,7 +139,7 @@ func xgroupDestroy(c *Ctx) error {
 	}
 	existed := stream.DeleteGroup(c.Args[3])
 	if existed {
-		changedGroup(c)
+		changedGroup(c, c.Args[2], eventGroupDestroy)
 		c.DB.Offer(c.Args[2]) // whoever reads for the group has to hear of it
 	}
 	c.Out.Int(int64(oneIf(existed)))
@@ -153,7 +153,7 @@ func xgroupCreateConsumer(c *Ctx) error {
 	}
 	created := group.CreateConsumer(c.Args[4], c.NowMs()) != nil
 	if created {
-		changedGroup(c)
+		changedGroup(c, c.Args[2], eventConsumerCreated)
 	}
 	c.Out.Int(int64(oneIf(created)))
 	return nil
@@ -168,7 +168,7 @@ func xgroupDelConsumer(c *Ctx) error {
 	if consumer := group.Consumer(c.Args[4]); consumer != nil {
 		pending = consumer.Pending().Len()
 		group.DeleteConsumer(consumer)
-		changedGroup(c)
+		changedGroup(c, c.Args[2], eventConsumerDeleted)
 	}
 	c.Out.Int(int64(pending))
 	return nil

@@ -239,8 +239,8 @@ func (r *readRequest) take(c *Ctx, s streamSource, count int) reading {
 		taken.count = s.stream.Count(taken.from, ds.MaxStreamID, count)
 		return taken
 	}
-	changedGroup(c)
-	consumer := seenConsumer(c, s.group, r.consumer)
+	changedGroup(c, s.key)
+	consumer := seenConsumer(c, s.key, s.group, r.consumer)
 	if s.pending {
 		for p := range consumer.Pending().From(taken.from) {
 			if len(taken.history) == count {
@@ -267,11 +267,12 @@ func (r *readRequest) take(c *Ctx, s streamSource, count int) reading {
 	return taken
 }
 
-// seenConsumer is a consumer that does something now; it is made if it does not exist.
-func seenConsumer(c *Ctx, group *ds.StreamGroup, name []byte) *ds.StreamConsumer {
+// seenConsumer is a consumer of a group of the stream under key. It does something now,
+// and is made if it does not exist.
+func seenConsumer(c *Ctx, key []byte, group *ds.StreamGroup, name []byte) *ds.StreamConsumer {
 	consumer := group.Consumer(name)
 	if consumer == nil {
-		changedGroup(c)
+		changedGroup(c, key, eventConsumerCreated)
 		return group.CreateConsumer(name, c.NowMs())
 	}
 	consumer.SeenMs = c.NowMs()
@@ -302,6 +303,7 @@ func (t *reading) write(c *Ctx) {
 // xread makes XREAD and XREADGROUP.
 func xread(grouped bool) func(c *Ctx) error {
 	return func(c *Ctx) error {
+		c.Space.Reading = true // for a group, too
 		r, err := parseRead(c, grouped)
 		if err != nil {
 			return err
@@ -315,6 +317,7 @@ func xread(grouped bool) func(c *Ctx) error {
 		}
 		var taken []reading
 		for _, s := range sources {
+			c.DB.Inspect(s.key, c.NowMs()) // Redis looks twice, and its events and counters show it
 			if s.hasNews() {
 				taken = append(taken, r.take(c, s, r.limit(unlimitedEntries)))
 			}

@@ -106,7 +106,7 @@ func xtrim(c *Ctx) error {
 		removed = stream.Trim(options.StreamTrim)
 	}
 	if removed > 0 {
-		c.Change(c.Args[1])
+		c.Change(c.Args[1], eventXTrim)
 	}
 	c.Out.Int(removed)
 	return nil

@@ -33,7 +33,10 @@ func fits(b []byte, n int) bool { return n <= cap(b) && cap(b) <= 2*n+64 }
 // writeString writes the string under key, or null, and says whether it is
 // there.
 func writeString(c *Ctx, key []byte) (found bool, err error) {
+	before := c.Space.Reading
+	c.Space.Reading = true // also for GETSET and its like
 	s, found, err := Read[*keyspace.String](c, key)
+	c.Space.Reading = before
 	switch {
 	case err != nil:
 		return false, err
@@ -76,7 +79,10 @@ func set(c *Ctx) error {
 		expireAtMs = old.ExpireAt()
 	}
 	c.DB.SetExpire(key, storeString(c, key, c.Args[2]), expireAtMs)
-	c.Touch(key)
+	c.Touch(key, eventSet)
+	if options.expiry.unit != noExpiry {
+		c.DB.Notify(eventExpire, key)
+	}
 	if !options.get {
 		c.Out.SimpleString("OK")
 	}
@@ -89,7 +95,7 @@ func setnx(c *Ctx) error {
 		return nil
 	}
 	storeString(c, c.Args[1], c.Args[2])
-	c.Touch(c.Args[1])
+	c.Touch(c.Args[1], eventSet)
 	c.Out.Int(1)
 	return nil
 }
@@ -103,7 +109,7 @@ func setWithExpiry(unit expiryUnit) func(c *Ctx) error {
 		}
 		key := c.Args[1]
 		c.DB.SetExpire(key, storeString(c, key, c.Args[3]), expireAtMs)
-		c.Touch(key)
+		c.Touch(key, eventSet, eventExpire)
 		c.Out.SimpleString("OK")
 		return nil
 	}
@@ -114,7 +120,7 @@ func getset(c *Ctx) error {
 		return err
 	}
 	storeString(c, c.Args[1], c.Args[2])
-	c.Touch(c.Args[1])
+	c.Touch(c.Args[1], eventSet)
 	return nil
 }
 
@@ -124,7 +130,7 @@ func getdel(c *Ctx) error {
 		return err
 	}
 	c.DB.Delete(c.Args[1])
-	c.Touch(c.Args[1])
+	c.Touch(c.Args[1], eventDel)
 	return nil
 }
 
@@ -136,7 +142,9 @@ func getex(c *Ctx) error {
 		return err
 	}
 	key := c.Args[1]
+	c.Space.Reading = true
 	s, found, err := Read[*keyspace.String](c, key)
+	c.Space.Reading = false
 	if err != nil {
 		return err
 	}
@@ -200,7 +208,7 @@ func storePairs(c *Ctx) error {
 	}
 	for i := 1; i < len(c.Args); i += 2 {
 		storeString(c, c.Args[i], c.Args[i+1])
-		c.Touch(c.Args[i])
+		c.Touch(c.Args[i], eventSet)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func addInteger(c *Ctx, delta int64) error {
 		c.DB.Put(key, s, c.NowMs())
 	}
 	s.Bytes, s.Raw, s.Text = strconv.AppendInt(s.Bytes[:0], n, 10), false, false
-	c.Touch(key)
+	c.Touch(key, eventIncrBy)
 	c.Out.Int(n)
 	return nil
 }
@@ -88,7 +88,7 @@ func incrbyfloat(c *Ctx) error {
 		c.DB.Put(key, s, c.NowMs())
 	}
 	s.Bytes, s.Raw, s.Text = append(s.Bytes[:0], sum...), false, true
-	c.Touch(key)
+	c.Touch(key, eventIncrByFloat)
 	c.Out.Bulk(s.Bytes)
 	return nil
 }

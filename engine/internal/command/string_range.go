@@ -44,7 +44,7 @@ func appendString(c *Ctx) error {
 	} else {
 		storeString(c, key, tail)
 	}
-	c.Touch(key)
+	c.Touch(key, eventAppend)
 	c.Out.Int(int64(length))
 	return nil
 }
@@ -120,7 +120,7 @@ func setrange(c *Ctx) error {
 			c.DB.Put(key, s, c.NowMs())
 		}
 		overwrite(s, int(offset), part)
-		c.Touch(key)
+		c.Touch(key, eventSetRange)
 	}
 	if s == nil {
 		c.Out.Int(0)

@@ -57,6 +57,8 @@ type Param struct {
 	// fix checks a value that is right for its kind, and returns it in the form
 	// in which CONFIG GET writes it. before is the value until now. May be nil.
 	fix func(value, before string) (string, error)
+	// show returns a value as CONFIG GET writes it, if that is not the value. May be nil.
+	show func(value string) string
 }
 
 // Error says what is wrong with a value, in the words of Redis.

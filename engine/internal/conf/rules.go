@@ -27,7 +27,8 @@ func saveRule(value, _ string) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// Limit is one class of client-output-buffer-limit. 0 is no limit.
+// Limit is one class of client-output-buffer-limit. Above HardBytes a client is
+// disconnected at once, above SoftBytes after SoftSeconds on end; 0 is no limit.
 type Limit struct{ HardBytes, SoftBytes, SoftSeconds int64 }
 
 // The classes of client-output-buffer-limit, in the order in which they are
@@ -108,6 +109,15 @@ func eventClasses(value, _ string) (string, error) {
 		written = "A"
 	}
 	return written + lettersOf(value, otherEvents), nil
+}
+
+// withoutNew leaves n out where A is, as Redis does when it is asked; it counts all the
+// same.
+func withoutNew(value string) string {
+	if strings.HasPrefix(value, "A") {
+		return strings.ReplaceAll(value, "n", "")
+	}
+	return value
 }
 
 // lettersOf returns those of letters that value has, in their own order.

@@ -25,6 +25,14 @@ type value struct {
 	number int64
 }
 
+// shown is the value as CONFIG GET writes it.
+func (v *value) shown() string {
+	if v.param.show == nil {
+		return v.text
+	}
+	return v.param.show(v.text)
+}
+
 // New returns the defaults.
 func New() *Settings {
 	s := &Settings{
@@ -70,6 +78,13 @@ func (s *Settings) Limits() [3]Limit {
 	return limits
 }
 
+// IsSecret reports whether the value of a parameter, by any of its names, must not show
+// in logs.
+func (s *Settings) IsSecret(name string) bool {
+	i, ok := s.byName[strings.ToLower(name)]
+	return ok && s.values[i].param.Flags&Secret != 0
+}
+
 // OnChange has apply called after each change of a parameter by CONFIG SET. An
 // error refuses the change: the value is what it was, and apply is called again
 // with it. It must not fail for a value that it has accepted before.
@@ -108,13 +123,13 @@ func (s *Settings) Get(patterns []string, match func(pattern, name string) bool)
 		if !strings.ContainsAny(pattern, "[*?") {
 			i, ok := s.byName[strings.ToLower(pattern)]
 			if _, twice := lookupFold(found, pattern); ok && !twice {
-				found[pattern] = s.values[i].text
+				found[pattern] = s.values[i].shown()
 			}
 			continue
 		}
 		for name, i := range s.byName {
 			if _, twice := lookupFold(found, name); !twice && s.values[i].param.Flags&Hidden == 0 && match(pattern, name) {
-				found[name] = s.values[i].text
+				found[name] = s.values[i].shown()
 			}
 		}
 	}

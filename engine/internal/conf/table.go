@@ -75,7 +75,7 @@ var parameters = []Param{
 	{Name: "active-defrag-max-scan-fields", Kind: Int, Default: "1000", Min: 1, Max: math.MaxInt64, Role: Absent},
 	{Name: "maxmemory", Kind: Bytes, Default: "0", Max: math.MaxInt64},
 	{Name: "active-defrag-ignore-bytes", Kind: Bytes, Default: "104857600", Min: 1, Max: math.MaxInt64, Role: Absent},
-	{Name: "maxmemory-clients", Kind: Percent, Default: "0", Min: -100, Max: math.MaxInt64},
+	{Name: "maxmemory-clients", Kind: Percent, Default: "0", Min: -100, Max: math.MaxInt64, Role: Idle},
 
 	// What is measured and told.
 	{Name: "syslog-enabled", Kind: Bool, Default: "no", Flags: Immutable, Role: Absent},
@@ -91,7 +91,7 @@ var parameters = []Param{
 	{Name: "slowlog-log-slower-than", Kind: Int, Default: "10000", Min: -1, Max: math.MaxInt64},
 	{Name: "latency-monitor-threshold", Kind: Int, Default: "0", Max: math.MaxInt64},
 	{Name: "tracking-table-max-keys", Kind: Int, Default: "1000000", Max: math.MaxInt64},
-	{Name: "notify-keyspace-events", Kind: Text, fix: eventClasses},
+	{Name: "notify-keyspace-events", Kind: Text, fix: eventClasses, show: withoutNew},
 	{Name: "latency-tracking-info-percentiles", Kind: Words, Default: "50 99 99.9", fix: percentiles},
 
 	// Representation of values.
@@ -124,7 +124,7 @@ var parameters = []Param{
 	{Name: "appenddirname", Kind: Text, Default: "appendonlydir", Flags: Immutable, Role: Absent},
 	{Name: "aof_rewrite_cpulist", Kind: Text, Flags: Immutable, Role: Absent},
 	{Name: "appendfsync", Kind: Enum, Default: "everysec", Choices: []string{"everysec", "always", "no"}, Role: Idle},
-	{Name: "sanitize-dump-payload", Kind: Enum, Default: "no", Choices: []string{"no", "yes", "clients"}},
+	{Name: "sanitize-dump-payload", Kind: Enum, Default: "no", Choices: []string{"no", "yes", "clients"}, Role: Idle},
 	{Name: "auto-aof-rewrite-percentage", Kind: Int, Default: "100", Max: math.MaxInt32, Role: Idle},
 	{Name: "rdb-key-save-delay", Kind: Int, Default: "0", Min: math.MinInt32, Max: math.MaxInt32, Flags: Hidden, Role: Absent},
 	{Name: "auto-aof-rewrite-min-size", Kind: Bytes, Default: "67108864", Max: math.MaxInt64, Role: Idle},

@@ -38,6 +38,8 @@ type Dict[V any] struct {
 	size  int
 	seed  maphash.Seed // set with the first index and kept: scan cursors depend on it
 	index *index       // nil while there are few elements
+
+	keyBytes int // of the heap; see MemoryBytes
 }
 
 type entry[V any] struct {
@@ -71,7 +73,7 @@ func (d *Dict[V]) GetString(key string) (V, bool) {
 // Set stores v under key and says whether the key is new.
 func (d *Dict[V]) Set(key string, v V) (inserted bool) {
 	hash := d.hash(key)
-	if d.replace(key, hash, v) {
+	if _, there := d.replace(key, hash, v); there {
 		return false
 	}
 	d.insert(key, hash, v)
@@ -81,11 +83,20 @@ func (d *Dict[V]) Set(key string, v V) (inserted bool) {
 // SetBytes is Set for bytes; they are copied only if the key is new.
 func (d *Dict[V]) SetBytes(key []byte, v V) (inserted bool) {
 	hash := d.hash(view(key))
-	if d.replace(view(key), hash, v) {
+	if _, there := d.replace(view(key), hash, v); there {
 		return false
 	}
 	d.insert(string(key), hash, v)
 	return true
+}
+
+// Swap is SetBytes that returns the value that the key had before.
+func (d *Dict[V]) Swap(key []byte, v V) (old V, replaced bool) {
+	hash := d.hash(view(key))
+	if old, replaced = d.replace(view(key), hash, v); !replaced {
+		d.insert(string(key), hash, v)
+	}
+	return old, replaced
 }
 
 // Delete removes key, and returns the value it had and whether it was there.
@@ -148,7 +159,7 @@ func (d *Dict[V]) Forward() iter.Seq2[string, V] {
 // Clone returns a copy of d, whose values are made by copyValue; if that is nil they are
 // assigned. O(n).
 func (d *Dict[V]) Clone(copyValue func(V) V) *Dict[V] {
-	c := &Dict[V]{pages: make([][]entry[V], len(d.pages)), size: d.size, seed: d.seed}
+	c := &Dict[V]{pages: make([][]entry[V], len(d.pages)), size: d.size, seed: d.seed, keyBytes: d.keyBytes}
 	for i, page := range d.pages {
 		c.pages[i] = append(make([]entry[V], 0, len(page)), page...)
 	}
@@ -199,19 +210,22 @@ func (d *Dict[V]) find(key string, hash uint32) link {
 	return 0
 }
 
-func (d *Dict[V]) replace(key string, hash uint32, v V) bool {
+func (d *Dict[V]) replace(key string, hash uint32, v V) (old V, replaced bool) {
 	d.moveSome()
 	at := d.find(key, hash)
-	if at != 0 {
-		d.at(at).value = v
+	if at == 0 {
+		return old, false
 	}
-	return at != 0
+	place := &d.at(at).value
+	old, *place = *place, v
+	return old, true
 }
 
 // insert adds a key that is known to be absent.
 func (d *Dict[V]) insert(key string, hash uint32, v V) {
 	d.reserve()
 	d.size++
+	d.keyBytes += StringBytes(len(key))
 	at := link(d.size)
 	*d.at(at) = entry[V]{key: key, value: v, hash: hash}
 	switch {
@@ -232,6 +246,7 @@ func (d *Dict[V]) remove(hole link) {
 			*d.linkTo(last) = hole
 		}
 	}
+	d.keyBytes -= StringBytes(len(d.at(hole).key))
 	*d.at(hole) = *d.at(last)
 	*d.at(last) = entry[V]{}
 	d.size--

@@ -9,6 +9,8 @@ import (
 type Hash struct {
 	fields Dict[string]
 	limits *Limits // nil once it has been too large for a listpack
+
+	valueBytes int // of the heap; see MemoryBytes
 }
 
 // NewHash returns an empty Hash.
@@ -32,17 +34,19 @@ func (h *Hash) Get(field []byte) (string, bool) { return h.fields.Get(field) }
 
 // Set stores value under field, and says whether the field is new.
 func (h *Hash) Set(field []byte, value string) (inserted bool) {
-	inserted = h.fields.SetBytes(field, value)
+	old, replaced := h.fields.Swap(field, value)
+	h.valueBytes += StringBytes(len(value)) - StringBytes(len(old))
 	if l := h.limits; l != nil &&
 		(len(field) > l.HashBytes || len(value) > l.HashBytes || h.fields.Len() > l.HashEntries) {
 		h.limits = nil
 	}
-	return inserted
+	return !replaced
 }
 
 // Delete removes field and says whether it was there.
 func (h *Hash) Delete(field []byte) bool {
-	_, ok := h.fields.Delete(field)
+	old, ok := h.fields.Delete(field)
+	h.valueBytes -= StringBytes(len(old))
 	return ok
 }
 
@@ -60,7 +64,9 @@ func (h *Hash) Scan(cursor uint64, visit func(field, value string)) (next uint64
 func (h *Hash) All() iter.Seq2[string, string] { return h.fields.Forward() }
 
 // Clone returns a copy. O(n).
-func (h *Hash) Clone() *Hash { return &Hash{fields: *h.fields.Clone(nil), limits: h.limits} }
+func (h *Hash) Clone() *Hash {
+	return &Hash{fields: *h.fields.Clone(nil), limits: h.limits, valueBytes: h.valueBytes}
+}
 
 // Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for such a hash.
 func (h *Hash) Encoding() string {

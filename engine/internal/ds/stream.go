@@ -34,6 +34,8 @@ type Stream struct {
 	chunks []*streamChunk
 	length int
 	groups map[string]*StreamGroup
+
+	chunkBytes, groupBytes int // of the heap; see MemoryBytes
 }
 
 // NewStream returns an empty Stream.
@@ -64,17 +66,26 @@ func (s *Stream) Append(id StreamID, pairs [][]byte) bool {
 		last = s.chunks[n-1]
 	}
 	if last == nil || last.isFull(size) {
-		if last != nil {
-			last.close()
-		}
-		last = newStreamChunk(id, pairs, last)
-		s.chunks = append(s.chunks, last)
+		last = s.beginChunk(id, pairs, last)
 	}
 	last.add(id, pairs)
+	s.weigh(last)
 	s.length++
 	s.EntriesAdded++
 	s.LastID = id
 	return true
+}
+
+// beginChunk adds a chunk behind the last one, which may be nil.
+func (s *Stream) beginChunk(id StreamID, pairs [][]byte, last *streamChunk) *streamChunk {
+	if last != nil {
+		last.close()
+		s.weigh(last)
+	}
+	c := newStreamChunk(id, pairs, last)
+	s.chunks = append(s.chunks, c)
+	s.weigh(c)
+	return c
 }
 
 // seek returns the place of the first entry that is not before id: its chunk, and its
@@ -195,6 +206,7 @@ func (s *Stream) Delete(id StreamID) bool {
 	c := s.chunks[chunk]
 	if c.index = slices.Delete(c.index, i, i+1); len(c.index) == 0 {
 		s.chunks = slices.Delete(s.chunks, chunk, chunk+1)
+		s.chunkBytes -= c.bytes
 	}
 	s.length--
 	if s.MaxDeletedID.Less(id) {
@@ -234,6 +246,7 @@ func (s *Stream) Trim(t StreamTrim) (removed int64) {
 		if t.takes(s, c) {
 			s.chunks[0] = nil
 			s.chunks = s.chunks[1:]
+			s.chunkBytes -= c.bytes
 			s.length -= int(size)
 			removed += size
 			continue
@@ -304,12 +317,10 @@ func (s *Stream) Clone() *Stream {
 	for i, c := range s.chunks {
 		clone.chunks[i] = c.clone()
 	}
-	clone.groups = nil
+	clone.groups, clone.groupBytes = nil, 0
 	for name, g := range s.groups {
-		if clone.groups == nil {
-			clone.groups = map[string]*StreamGroup{}
-		}
-		clone.groups[name] = g.clone()
+		clone.CreateGroup([]byte(name), g.LastID, g.EntriesRead)
+		g.copyTo(clone.groups[name])
 	}
 	return &clone
 }

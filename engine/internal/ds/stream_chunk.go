@@ -35,6 +35,8 @@ type streamChunk struct {
 	index  []uint32 // where the entries that are present begin in data
 	added  int      // how many entries were ever added
 	packed int      // the bytes that they would take in Redis
+	bytes  int      // of the heap, as the stream has counted them
+	shares bool     // the fields with the chunk before
 }
 
 // newStreamChunk returns a chunk for entries from id on. If the fields of its first entry
@@ -42,7 +44,7 @@ type streamChunk struct {
 func newStreamChunk(id StreamID, pairs [][]byte, before *streamChunk) *streamChunk {
 	c := &streamChunk{first: id}
 	if before != nil && sameFields(before.fields, pairs) {
-		c.fields = before.fields
+		c.fields, c.shares = before.fields, true
 	} else {
 		c.fields = cloneFields(pairs)
 	}

@@ -21,6 +21,7 @@ type StreamGroup struct {
 	// EntriesRead is how many entries were added up to LastID, or UnknownReads.
 	EntriesRead int64
 
+	stream    *Stream
 	pending   PendingList
 	consumers map[string]*StreamConsumer
 }
@@ -53,15 +54,24 @@ func (s *Stream) CreateGroup(name []byte, lastID StreamID, entriesRead int64) bo
 	if s.groups == nil {
 		s.groups = map[string]*StreamGroup{}
 	}
-	s.groups[string(name)] = &StreamGroup{LastID: lastID, EntriesRead: entriesRead}
+	g := &StreamGroup{LastID: lastID, EntriesRead: entriesRead, stream: s}
+	s.groups[string(name)] = g
+	s.groupBytes += g.memoryBytes(name)
 	return true
 }
 
 // DeleteGroup removes a group and says whether there was one.
 func (s *Stream) DeleteGroup(name []byte) bool {
-	existed := s.Group(name) != nil
+	g := s.Group(name)
+	if g == nil {
+		return false
+	}
+	s.groupBytes -= g.memoryBytes(name)
+	for _, c := range g.consumers {
+		s.groupBytes -= c.memoryBytes()
+	}
 	delete(s.groups, string(name))
-	return existed
+	return true
 }
 
 func inNameOrder[T any](named map[string]T) iter.Seq2[string, T] {
@@ -161,15 +171,18 @@ func (g *StreamGroup) CreateConsumer(name []byte, nowMs int64) *StreamConsumer {
 	}
 	c := &StreamConsumer{Name: string(name), SeenMs: nowMs}
 	g.consumers[c.Name] = c
+	g.stream.groupBytes += c.memoryBytes()
 	return c
 }
 
 // DeleteConsumer removes a consumer and what is pending for it. O(m log n) for m such
 // entries.
 func (g *StreamGroup) DeleteConsumer(c *StreamConsumer) {
+	g.stream.groupBytes -= c.memoryBytes()
 	for p := range c.pending.From(StreamID{}) {
 		g.pending.remove(p.ID)
 	}
+	g.stream.groupBytes -= c.pending.length * pendingBytes
 	delete(g.consumers, c.Name)
 }
 
@@ -181,6 +194,7 @@ func (g *StreamGroup) Assign(id StreamID, c *StreamConsumer, nowMs int64) *Strea
 		p = &StreamPending{ID: id, Consumer: c}
 		g.pending.insert(p)
 		c.pending.insert(p)
+		g.stream.groupBytes += pendingBytes
 	}
 	g.Transfer(p, c)
 	p.DeliveredMs, p.Deliveries = nowMs, 1
@@ -205,11 +219,12 @@ func (g *StreamGroup) Ack(id StreamID) bool {
 	}
 	g.pending.remove(id)
 	p.Consumer.pending.remove(id)
+	g.stream.groupBytes -= pendingBytes
 	return true
 }
 
-func (g *StreamGroup) clone() *StreamGroup {
-	clone := &StreamGroup{LastID: g.LastID, EntriesRead: g.EntriesRead}
+// copyTo gives another group, which is new, the same consumers with the same entries.
+func (g *StreamGroup) copyTo(clone *StreamGroup) {
 	for name, c := range g.consumers {
 		clone.CreateConsumer([]byte(name), c.SeenMs)
 	}
@@ -217,5 +232,4 @@ func (g *StreamGroup) clone() *StreamGroup {
 		copied := clone.Assign(p.ID, clone.consumers[p.Consumer.Name], p.DeliveredMs)
 		copied.Deliveries = p.Deliveries
 	}
-	return clone
 }

@@ -77,12 +77,11 @@ func (s *Stream) LoadChunk(first StreamID, fields [][]byte) {
 	for i, field := range fields {
 		pairs[2*i] = field
 	}
-	var before *streamChunk
+	var last *streamChunk
 	if n := len(s.chunks); n > 0 {
-		before = s.chunks[n-1]
-		before.close()
+		last = s.chunks[n-1]
 	}
-	s.chunks = append(s.chunks, newStreamChunk(first, pairs, before))
+	s.beginChunk(first, pairs, last)
 }
 
 // LoadEntry adds an entry to the last chunk, which must not be without one: a present
@@ -101,5 +100,6 @@ func (s *Stream) LoadEntry(id StreamID, pairs [][]byte, present bool) bool {
 	} else {
 		c.index = c.index[:len(c.index)-1]
 	}
+	s.weigh(c)
 	return true
 }

@@ -388,12 +388,14 @@ func requirePending(t fataler, l *PendingList, want []uint64) {
 func TestStreamGroupIsAMap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r := &groupRun{g: &StreamGroup{}, owner: map[uint64]string{}, names: []string{"a", "b", "c"}}
+		stream := NewStream()
+		stream.CreateGroup([]byte("g"), StreamID{}, 0)
+		r := &groupRun{g: stream.Group([]byte("g")), owner: map[uint64]string{}, names: []string{"a", "b", "c"}}
 		t.Repeat(map[string]func(*rapid.T){
 			"": r.check, "assign": r.assign, "ack": r.ack, "transfer": r.transfer, "deleteConsumer": r.deleteConsumer,
 			"clone": func(*rapid.T) {
 				old := r.g
-				r.g = old.clone()
+				r.g = old.stream.Clone().Group([]byte("g"))
 				for _, c := range old.Consumers() {
 					old.DeleteConsumer(c)
 				}

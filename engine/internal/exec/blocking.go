@@ -18,6 +18,7 @@ type blocked struct {
 	waiter    *keyspace.Waiter
 	untilUs   int64
 	onTimeout func(out *resp.Writer)
+	postponed bool // waits for the end of a pause, and for no key
 }
 
 func (m *Machine) block(s *Session, spec *command.Spec, args [][]byte, b command.Block) {
@@ -99,11 +100,12 @@ func (m *Machine) unblock(s *Session, out *resp.Writer) {
 // number that is no longer current is ignored.
 func (m *Machine) Timeout(nowUs int64, s *Session, number uint64) {
 	m.nowUs = nowUs
-	if s.blocked == nil || s.blocked.number != number {
+	if s.blocked == nil || s.blocked.number != number || s.blocked.postponed {
 		return
 	}
 	out := s.replies()
 	s.blocked.onTimeout(out)
+	m.called(s, s.blocked.spec, s.blocked.args, 0, nil)
 	m.unblock(s, out)
 }
 

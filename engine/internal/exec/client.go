@@ -19,7 +19,7 @@ func (m *Machine) clientSpecs() []command.Spec {
 	return []command.Spec{{
 		Name: "client", Arity: -2, Group: "connection", Since: "2.4.0", Summary: "A container for commands on client connections.",
 		Complexity: "that of the subcommand",
-		Sub: []command.Spec{
+		Sub: append(m.trackingSubcommands(),
 			sub("id", 2, "5.0.0", "Answers with the connection's number.", clientID),
 			sub("setname", 3, "2.6.9", "Names the connection.", clientSetName),
 			sub("getname", 2, "2.6.9", "Answers with the connection's name.", clientGetName),
@@ -30,21 +30,11 @@ func (m *Machine) clientSpecs() []command.Spec {
 			admin(sub("kill", -3, "2.4.0", "Closes connections.", m.clientKill)),
 			admin(sub("no-evict", 3, "7.0.0", "Exempts the connection from client eviction.", clientNoEvict)),
 			sub("no-touch", 3, "7.2.0", "Makes the connection's commands leave access times alone.", clientNoTouch),
+			admin(sub("pause", -3, "2.9.50", "Makes the requests of all connections wait, or those that write.", m.clientPause)),
+			admin(sub("unpause", 2, "6.2.0", "Ends a pause.", m.clientUnpause)),
 			admin(sub("unblock", -3, "5.0.0", "Ends the wait of a blocked connection.", m.clientUnblock)),
-			helpSpec("CLIENT", "5.0.0",
-				"GETNAME", "    Return the name of the current connection.",
-				"ID", "    Return the ID of the current connection.",
-				"INFO", "    Return information about the current client connection.",
-				"KILL <ip:port>", "    Kill connection made from <ip:port>.",
-				"KILL <option> <value> [<option> <value> [...]]", "    Kill connections. Options are: ADDR, LADDR, TYPE, USER, SKIPME, ID.",
-				"LIST [options ...]", "    Return information about client connections. Options: TYPE, ID.",
-				"NO-EVICT (ON|OFF)", "    Protect current client connection from eviction.",
-				"NO-TOUCH (ON|OFF)", "    Will not touch LRU/LFU stats when this mode is on.",
-				"REPLY (ON|OFF|SKIP)", "    Control the replies sent to the current connection.",
-				"SETINFO <option> <value>", "    Set client meta attr. Options: LIB-NAME, LIB-VER.",
-				"SETNAME <name>", "    Assign the name <name> to the current connection.",
-				"UNBLOCK <clientid> [TIMEOUT|ERROR]", "    Unblock the specified blocked client."),
-		},
+			clientHelp,
+		),
 	}}
 }
 
@@ -119,56 +109,6 @@ func clientReply(c *command.Ctx) error {
 		return command.ErrSyntax
 	}
 	return nil
-}
-
-// describe is the line of a session in CLIENT LIST.
-func (m *Machine) describe(s *Session) string {
-	queued := -1
-	if s.transaction != nil {
-		queued = len(s.transaction.calls)
-	}
-	last := "NULL"
-	if s.lastCommand != nil {
-		last = s.lastCommand.FullName()
-	}
-	library := ""
-	if s.libName != "" || s.libVersion != "" {
-		library = " lib-name=" + s.libName + " lib-ver=" + s.libVersion
-	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
-		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=%d oll=0 omem=0 tot-mem=0 events=r cmd=%s user=%s redir=-1 resp=%d%s",
-		s.ID, s.Addr, s.LocalAddr, s.name, (m.nowUs-s.createdUs)/1e6, (m.nowUs-s.lastUs)/1e6, s.flags(), s.db.Index,
-		s.channels.len(), s.patterns.len(), s.shards.len(), queued, s.Out.Len(), last, s.userName(), max(s.Out.Proto, 2), library)
-}
-
-func (s *Session) userName() string {
-	if s.user == nil {
-		return "(superuser)"
-	}
-	return s.user.Name
-}
-
-func (s *Session) flags() string {
-	var flags strings.Builder
-	for _, f := range []struct {
-		set    bool
-		letter byte
-	}{
-		{s.Subscriber(), 'P'},
-		{s.transaction != nil, 'x'},
-		{s.blocked != nil, 'b'},
-		{s.noEvict, 'e'},
-		{s.noTouch, 'T'},
-		{s.closing, 'c'},
-	} {
-		if f.set {
-			flags.WriteByte(f.letter)
-		}
-	}
-	if flags.Len() == 0 {
-		return "N"
-	}
-	return flags.String()
 }
 
 func (m *Machine) clientInfo(c *command.Ctx) error {
@@ -324,7 +264,7 @@ func (m *Machine) clientUnblock(c *command.Ctx) error {
 		return err
 	}
 	s := m.sessions[id]
-	if s == nil || s.blocked == nil {
+	if s == nil || s.blocked == nil || s.blocked.postponed {
 		c.Out.Int(0)
 		return nil
 	}

@@ -8,50 +8,7 @@ import (
 )
 
 // CONFIG is a face of package conf, which has the table of parameters and their
-// values. Here is what happens when one changes: follow is the one place where
-// a parameter meets what it governs.
-
-// follow makes the machine heed its parameters: now, and after each change.
-func (m *Machine) follow() {
-	for name, apply := range map[string]func() error{
-		"proto-max-bulk-len": func() error {
-			m.maxBulkBytes = m.settings.Int("proto-max-bulk-len")
-			return nil
-		},
-		"acl-pubsub-default": func() error {
-			m.users.AllChannels = m.settings.Text("acl-pubsub-default") == "allchannels"
-			return nil
-		},
-	} {
-		_ = apply() // nothing of the machine's own fails
-		m.settings.OnChange(name, apply)
-	}
-	limits := &m.space.Limits
-	for name, limit := range map[string]*int{
-		"set-max-intset-entries":    &limits.SetIntegers,
-		"hash-max-listpack-entries": &limits.HashEntries, "hash-max-listpack-value": &limits.HashBytes,
-		"zset-max-listpack-entries": &limits.SortedSetEntries, "zset-max-listpack-value": &limits.SortedSetBytes,
-	} {
-		apply := func() error {
-			*limit = int(m.settings.Int(name))
-			return nil
-		}
-		_ = apply() // as above
-		m.settings.OnChange(name, apply)
-	}
-	m.settings.OnChange("requirepass", func() error {
-		m.users.Default().SetPassword(m.settings.Text("requirepass"))
-		return nil
-	})
-	if m.options.ApplyTLS == nil {
-		return
-	}
-	for _, name := range []string{
-		"tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients", "tls-protocols",
-	} {
-		m.settings.OnChange(name, m.options.ApplyTLS)
-	}
-}
+// values. What happens when one changes is in follow.go.
 
 func (m *Machine) configSpecs() []command.Spec {
 	const flags = command.Admin | command.NoScript | command.Loading | command.Stale
@@ -132,8 +89,8 @@ func (m *Machine) userDirectives() []string {
 }
 
 func (m *Machine) configResetStat(c *command.Ctx) error {
-	m.stats = stats{calls: make([]callStats, m.table.Count())}
-	m.space.Expired = 0
+	m.stats = m.newStats()
+	m.space.Expired, m.space.Evicted, m.space.Hits, m.space.Misses = 0, 0, 0, 0
 	c.Out.SimpleString("OK")
 	return nil
 }

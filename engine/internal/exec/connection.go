@@ -60,7 +60,7 @@ func (m *Machine) login(s *Session, word, name, password []byte) error {
 	user, ok := m.users.Lookup(string(name))
 	if !ok || !user.Login(password) {
 		context := acl.AtTopLevel
-		if s.transaction != nil || m.executing {
+		if s.transaction != nil || m.depth > 1 { // to be queued, or called by EXEC
 			context = acl.InMulti
 		}
 		m.logDenial(s, acl.DeniedAuth, context, string(word), string(name))
@@ -191,6 +191,8 @@ func (m *Machine) reset(c *command.Ctx) error {
 	s.transaction = nil
 	s.watch.Clear()
 	m.broker.leaveAll(s)
+	m.untrack(s)
+	m.unmonitor(s)
 	s.db = m.space.DB(0)
 	s.name = ""
 	s.noEvict, s.noTouch = false, false

@@ -42,6 +42,12 @@ type Options struct {
 	Secret func(password []byte)
 	// Process reports what only the shell can know, for INFO. May be nil.
 	Process func() Process
+	// FreeMemory gives what is not needed back to the system, for MEMORY PURGE. It
+	// must not wait. May be nil.
+	FreeMemory func()
+	// Stopwatch reads a monotonic clock, in ns. It measures commands and decides
+	// nothing. May be nil: then all take no time.
+	Stopwatch func() int64
 	// Log takes messages of scripts (redis.log). May be nil.
 	Log func(level int, message string)
 }
@@ -56,8 +62,10 @@ type Files interface {
 // Process is what INFO says of the process around the machine.
 type Process struct {
 	PID                   int
-	UsedMemoryBytes       uint64
-	RSSBytes              uint64
+	HeapBytes             uint64 // live objects, and garbage that was not collected yet
+	HeapInUseBytes        uint64 // with what is free between them
+	RSSBytes              uint64 // what the process has of the system
+	Collections           uint64
 	CPUUserSec, CPUSysSec float64
 	OS, Executable        string
 }
@@ -75,8 +83,20 @@ type Machine struct {
 	sessions map[int64]*Session
 	nextID   int64
 	broker   *broker
-	stats    stats
-	effects  Effects
+
+	notifications notifications
+	tracker       *tracker
+	pause         pause
+	limits        limits
+	monitors      []*Session
+	slowLog       slowLog
+	latency       latency
+	memory        memory
+	rates         struct{ commands, input, output rate }
+	idleCheckedUs int64
+
+	stats   stats
+	effects Effects
 
 	nowUs     int64
 	startedUs int64
@@ -85,18 +105,13 @@ type Machine struct {
 	script    *Session // runs the commands of scripts
 	contexts  []*command.Ctx
 	depth     int
-	executing bool   // inside EXEC
-	ready     []byte // the key for which a blocked request is run again
+	replyFrom int // how much of the caller's Out is of earlier requests
+	callSpec  *command.Spec
+	callArgs  [][]byte // the innermost call that is not a script's
+	ready     []byte   // the key for which a blocked request is run again
 
 	maxBulkBytes int64 // proto-max-bulk-len
 }
-
-type stats struct {
-	commands, connections int64
-	calls                 []callStats // by command.Spec.Number
-}
-
-type callStats struct{ calls, failed, rejected int64 }
 
 // Effects is what the shell has to carry out after one or more steps.
 type Effects struct {
@@ -115,6 +130,8 @@ func New(options Options, nowUs int64) *Machine {
 		options:   options,
 		sessions:  map[int64]*Session{},
 		broker:    newBroker(),
+		tracker:   newTracker(),
+		latency:   latency{events: map[string]*latencyEvent{}},
 		nowUs:     nowUs,
 		startedUs: nowUs,
 	}
@@ -128,12 +145,17 @@ func New(options Options, nowUs int64) *Machine {
 			}
 		}
 	}
+	if m.options.Stopwatch == nil {
+		m.options.Stopwatch = func() int64 { return 0 }
+	}
+	m.space.Rand = m.rand
 	m.scripts = lua.New(m.options.Log)
-	m.script = &Session{machine: m, authenticated: true}
+	m.script = &Session{machine: m, authenticated: true, Addr: "?:0"}
 	m.table = command.NewTable(append(command.Data(),
 		m.connectionSpecs(), m.clientSpecs(), m.transactionSpecs(), m.pubsubSpecs(),
-		m.scriptingSpecs(), m.configSpecs(), m.infoSpecs(), m.waitSpecs(), m.introspectSpecs(), m.aclSpecs())...)
-	m.stats.calls = make([]callStats, m.table.Count())
+		m.scriptingSpecs(), m.configSpecs(), m.infoSpecs(), m.waitSpecs(), m.introspectSpecs(), m.aclSpecs(),
+		m.slowLogSpecs(), m.latencySpecs(), m.monitorSpecs(), m.memorySpecs())...)
+	m.stats = m.newStats()
 	m.users = acl.NewUsers(m.table)
 	m.settings = startSettings(options)
 	m.follow()
@@ -184,6 +206,8 @@ func (m *Machine) Disconnect(s *Session) {
 	s.leaveQueue()
 	s.watch.Clear()
 	m.broker.leaveAll(s)
+	m.untrack(s)
+	m.unmonitor(s)
 	s.transaction = nil
 	s.closing = true
 	delete(m.sessions, s.ID)
@@ -208,8 +232,12 @@ func (m *Machine) MaxBulkBytes() int64 { return m.maxBulkBytes }
 // Sessions is how many sessions there are.
 func (m *Machine) Sessions() int { return len(m.sessions) }
 
-// TakeEffects returns what has accumulated since the last call.
+// TakeEffects ends a batch of steps and returns what has accumulated since the
+// last call.
 func (m *Machine) TakeEffects() Effects {
+	if len(m.tracker.prefixes) > 0 {
+		m.tellPrefixes()
+	}
 	taken := m.effects
 	if taken.Wake == nil && taken.Close == nil {
 		return taken
@@ -234,16 +262,35 @@ func (m *Machine) wake(s *Session) {
 func (m *Machine) Step(nowUs int64, s *Session, args [][]byte) {
 	m.nowUs = nowUs
 	s.lastUs = nowUs
-	m.stats.commands++
+	m.rates.commands.look(nowUs, m.stats.commands)
+	if m.tracker.sessions > 0 {
+		m.boundTracking()
+	}
+	if m.paused() && nowUs >= m.pause.untilUs {
+		m.resume()
+	}
+	m.handle(s, args)
+	if m.pause.ended {
+		m.resume()
+	}
+}
+
+// handle takes a request from its words to its reply, or to where it waits.
+func (m *Machine) handle(s *Session, args [][]byte) {
 	out := s.replies()
 	spec, err := m.find(args)
 	if err == nil {
 		s.lastCommand = spec
 		err = m.allowed(s, spec, args)
 	}
+	if err == nil && m.memory.maxBytes > 0 {
+		err = m.hasMemory(s, spec)
+	}
 	switch {
 	case err != nil:
 		m.refuse(s, spec, err, out)
+	case m.paused() && m.mustWait(s, spec):
+		m.postpone(s, spec, args)
 	case s.transaction != nil && !runsInsideMulti(spec):
 		s.transaction.queue(spec, args)
 		out.SimpleString("QUEUED")
@@ -256,7 +303,7 @@ func (m *Machine) Step(nowUs int64, s *Session, args [][]byte) {
 // run calls the handler of a request that nothing speaks against, and then
 // serves those who waited for what it has done.
 func (m *Machine) run(s *Session, spec *command.Spec, args [][]byte, out *resp.Writer) {
-	m.current = s
+	m.current, m.replyFrom = s, s.Out.Len()
 	if block, ok := m.call(s, spec, args, out, true); ok {
 		m.block(s, spec, args, block)
 	}
@@ -264,6 +311,10 @@ func (m *Machine) run(s *Session, spec *command.Spec, args [][]byte, out *resp.W
 	if s.pushes.Len() > 0 {
 		s.Out.Raw(s.pushes.Bytes())
 		s.pushes.Reset()
+	}
+	if m.tracker.sessions > 0 {
+		m.tellCaller(s)
+		s.forgetCaching(spec)
 	}
 	m.serveReady()
 }
@@ -284,6 +335,7 @@ func (m *Machine) refuse(s *Session, spec *command.Spec, err error, out *resp.Wr
 		text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
 	}
 	out.Error(text)
+	m.countError([]byte(text))
 }
 
 // find returns the record of a request, its subcommand's if it has one.
@@ -347,17 +399,36 @@ func (m *Machine) call(s *Session, spec *command.Spec, args [][]byte, out *resp.
 	c.Args, c.NowUs, c.DB, c.Out, c.Caller, c.CanBlock = args, m.nowUs, s.db, out, s, canBlock
 	c.MaxStringBytes, c.InScript = m.maxBulkBytes, s == m.script
 	c.Ready, m.ready = m.ready, nil
+	again := c.Ready != nil // it has blocked, and has been shown then
+	m.space.Unchanging = spec.Flags&command.ReadOnly != 0
+	m.space.Reading = m.space.Unchanging
+	m.space.NoTouch = s.noTouch && spec.Name != "touch"
 	start := out.Len()
+	if s != m.script {
+		m.callSpec, m.callArgs = spec, args
+	}
+	if len(m.monitors) > 0 && spec.Flags&command.SkipMonitor != 0 {
+		m.showMonitors(s, s.db.Index, spec, args) // before the commands of its script
+	}
+	began := m.options.Stopwatch()
 	err := spec.Run(c)
-	count := m.count(spec)
-	count.calls++
+	took := m.options.Stopwatch() - began
+	m.space.Weigh()
+	if m.tracker.sessions > 0 && spec.Flags&command.ReadOnly != 0 {
+		m.hasRead(s, spec, args)
+	}
 	if err != nil {
-		count.failed++
 		out.Truncate(start)
 		out.Error(err.Error())
 	}
 	block, blocked := c.TakeBlock()
 	m.leave()
+	if !blocked {
+		m.called(s, spec, args, took, out.Bytes()[start:])
+	}
+	if len(m.monitors) > 0 && spec.Flags&command.SkipMonitor == 0 && !again {
+		m.showMonitors(s, s.db.Index, spec, args)
+	}
 	return block, blocked
 }
 
@@ -376,25 +447,39 @@ func (m *Machine) leave() {
 	m.contexts[m.depth].Args = nil
 }
 
-func (m *Machine) count(spec *command.Spec) *callStats { return &m.stats.calls[spec.Number()] }
-
-// Tick does the work that no command asks for: it removes expired keys. It
-// returns after a bounded time; more says that there is likely more to do.
+// Tick does the work that no command asks for: it removes expired keys, ends
+// pauses, and sessions that are idle for too long. It returns after a bounded
+// time; more says that there is likely more to do.
 func (m *Machine) Tick(nowUs int64) (more bool) {
 	const maxRounds = 64
 	m.nowUs = nowUs
+	m.endIdle()
+	if m.paused() {
+		if nowUs < m.pause.untilUs {
+			return false
+		}
+		m.resume()
+	}
+	if m.memory.behind {
+		m.makeRoom()
+		more = m.memory.behind
+	}
+	began := m.options.Stopwatch()
 	for i := range keyspace.Databases {
 		if db := m.space.DB(i); db.VolatileLen() > 0 && db.ActiveExpire(m.rand, nowUs/1000, maxRounds) {
 			more = true
 		}
 	}
+	m.sample(eventExpireCycle, m.options.Stopwatch()-began)
 	m.serveReady()
 	return more
 }
 
-// HasVolatile reports whether any key has an expiry, that is, whether Tick can
-// have anything to do.
-func (m *Machine) HasVolatile() bool {
+// NeedsTick reports whether Tick can have anything to do, now or later.
+func (m *Machine) NeedsTick() bool {
+	if m.paused() || m.memory.behind || m.limits.idleSec > 0 && len(m.sessions) > 0 {
+		return true
+	}
 	for i := range keyspace.Databases {
 		if m.space.DB(i).VolatileLen() > 0 {
 			return true

@@ -20,6 +20,9 @@ func newBroker() *broker {
 	return &broker{channels: topics{}, patterns: topics{}, shards: topics{}}
 }
 
+// silent reports whether nobody listens to any channel.
+func (b *broker) silent() bool { return len(b.channels) == 0 && len(b.patterns) == 0 }
+
 // join subscribes s, whose own list of such topics is mine.
 func (t topics) join(s *Session, mine *topicList, topic string) {
 	if mine.add(topic) {
@@ -231,13 +234,18 @@ func worksWhileSubscribed(name string) bool {
 }
 
 func (m *Machine) publish(c *command.Ctx) error {
-	channel, message := c.Args[1], c.Args[2]
-	received := m.broker.channels.deliver(m, "message", channel, message)
+	c.Out.Int(int64(m.broadcast(c.Args[1], c.Args[2])))
+	return nil
+}
+
+// broadcast sends a message to all who listen to the channel, by its name or by
+// a pattern, and says how often it was sent.
+func (m *Machine) broadcast(channel, message []byte) (received int) {
+	received = m.broker.channels.deliver(m, "message", channel, message)
 	if len(m.broker.patterns) > 0 {
 		received += m.deliverToPatterns(channel, message)
 	}
-	c.Out.Int(int64(received))
-	return nil
+	return received
 }
 
 func (m *Machine) deliverToPatterns(channel, message []byte) (received int) {
@@ -276,10 +284,10 @@ func (t topics) deliver(m *Machine, word string, channel, message []byte) int {
 }
 
 // pushTo is where a message for s goes. A message to the session whose command
-// is running comes before that command's reply, but after the reply of an EXEC:
-// it must not end up within.
+// is running comes before that command's reply, or after it if the reply has been
+// begun: it must not end up within.
 func (m *Machine) pushTo(s *Session) *resp.Writer {
-	if s == m.current && m.executing {
+	if s == m.current && s.Out.Len() > m.replyFrom {
 		s.pushes.Proto = s.Out.Proto
 		return &s.pushes
 	}

@@ -147,7 +147,7 @@ func (m *Machine) findForScript(args [][]byte) (*command.Spec, error) {
 	case spec.Flags&command.NoScript != 0:
 		return spec, command.Error("ERR This Redis command is not allowed from script")
 	}
-	return spec, nil
+	return spec, m.scriptHasMemory(spec)
 }
 
 func (m *Machine) scriptLoad(c *command.Ctx) error {

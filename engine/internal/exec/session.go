@@ -15,6 +15,12 @@ type Session struct {
 	Addr, LocalAddr string
 	// Out collects the replies. The shell takes them after each batch.
 	Out resp.Writer
+	// QueryBytes is how much has arrived and not been run, for CLIENT LIST. The
+	// shell keeps it.
+	QueryBytes int
+	// Unread reports how much has been sent that the client has not taken, for
+	// CLIENT LIST. The shell sets it; may be nil.
+	Unread func() int
 
 	machine *Machine
 	db      *keyspace.DB
@@ -29,6 +35,8 @@ type Session struct {
 	transaction *transaction
 	watch       keyspace.Watch
 	blocked     *blocked
+	tracking    *tracking // nil: not told of changes to keys
+	monitoring  bool      // sees all commands
 
 	channels, patterns, shards topicList
 	pushes                     resp.Writer // messages to itself while its command runs
@@ -66,7 +74,7 @@ func (s *Session) Subscriber() bool {
 // Pristine reports whether nothing of earlier calls is left on the session.
 func (s *Session) Pristine() bool {
 	return s.db.Index == 0 && s.transaction == nil && s.watch.Empty() && s.blocked == nil &&
-		!s.Subscriber() && s.Out.Proto != 3 && s.name == "" && s.libName == "" && s.libVersion == "" &&
+		!s.Subscriber() && s.tracking == nil && s.Out.Proto != 3 && s.name == "" && s.libName == "" && s.libVersion == "" &&
 		!s.noEvict && !s.noTouch && s.silence == (silence{}) && s.authenticated && s.user == nil && !s.closing
 }
 

@@ -15,7 +15,8 @@ type DB struct {
 	volatile *ds.Dict[*Object] // the objects with an expiry; see the package comment
 	watches  map[string][]*Watch
 	waiting  map[string][]*Waiter
-	bound    int // how many waiters are bound
+	bound    int   // how many waiters are bound
+	weight   int64 // of all objects, in weightUnits
 }
 
 func newDB(space *Space, index int) *DB {
@@ -32,19 +33,34 @@ func newDB(space *Space, index int) *DB {
 // Lookup returns the live object of key, or nil. An object past its expiry is
 // removed on the way: no command ever sees it. O(1).
 func (db *DB) Lookup(key []byte, nowMs int64) *Object {
-	o, ok := db.objects.Get(key)
-	if !ok {
-		return nil
+	o := db.Inspect(key, nowMs)
+	if o != nil {
+		db.space.used(o, nowMs)
+		db.note(o)
 	}
-	if o.expireAt != 0 && o.expireAt <= nowMs {
-		db.expire(string(key))
-		return nil
-	}
-	o.AccessedAt = nowMs
 	return o
 }
 
-// Peek is Lookup that does not count as an access; for OBJECT, TTL and DEBUG.
+// Inspect is Lookup that does not count as an access; for TTL, TYPE and EXISTS.
+func (db *DB) Inspect(key []byte, nowMs int64) *Object {
+	o, ok := db.objects.Get(key)
+	if ok && o.expireAt != 0 && o.expireAt <= nowMs {
+		db.expire(string(key))
+		o, ok = nil, false
+	}
+	switch {
+	case !db.space.Reading:
+	case ok:
+		db.space.Hits++
+	default:
+		db.space.Misses++
+		db.Notify(eventMiss, key)
+	}
+	return o
+}
+
+// Peek looks without a trace: it neither counts nor removes what has expired;
+// for OBJECT and DEBUG.
 func (db *DB) Peek(key []byte, nowMs int64) *Object {
 	o, ok := db.objects.Get(key)
 	if !ok || (o.expireAt != 0 && o.expireAt <= nowMs) {
@@ -59,12 +75,15 @@ func (db *DB) Put(key []byte, value any, nowMs int64) *Object {
 	db.space.limit(value)
 	if old, ok := db.objects.Get(key); ok {
 		old.Value = value
-		old.AccessedAt = nowMs
+		db.space.used(old, nowMs)
 		db.SetExpire(key, old, 0)
+		db.space.noted = append(db.space.noted, lookedUp{db, old})
 		return old
 	}
-	o := &Object{Value: value, AccessedAt: nowMs}
+	o := &Object{Value: value, access: db.space.fresh(nowMs)}
 	db.objects.SetBytes(key, o)
+	db.space.noted = append(db.space.noted, lookedUp{db, o})
+	db.Notify(eventNew, key)
 	return o
 }
 
@@ -83,19 +102,45 @@ func (db *DB) SetExpire(key []byte, o *Object, atMs int64) {
 // change with Touch. O(1).
 func (db *DB) Delete(key []byte) bool {
 	o, ok := db.objects.Delete(key)
-	if ok && o.expireAt != 0 {
+	if !ok {
+		return false
+	}
+	if o.expireAt != 0 {
 		db.volatile.Delete(key)
 	}
-	return ok
+	db.weight -= int64(o.weight)
+	o.weight = goneWeight
+	return true
 }
 
 // expire removes a key whose time has come: a change like any other for those
 // who watch it, counted apart.
 func (db *DB) expire(key string) {
-	if db.Delete([]byte(key)) {
+	if !db.space.Frozen && db.Delete([]byte(key)) {
 		db.space.Expired++
-		db.Touch([]byte(key))
+		db.Touch([]byte(key), eventExpired)
 	}
+}
+
+// RemoveExpired removes key if its time has come. Walks over the keyspace, during
+// which the table must not change, call it after for what they have found.
+func (db *DB) RemoveExpired(key []byte, nowMs int64) {
+	if o, ok := db.objects.Get(key); ok && o.expireAt != 0 && o.expireAt <= nowMs {
+		db.expire(string(key))
+	}
+}
+
+// AverageTTLMs is how long keys with an expiry have to live, on average over a
+// few chosen at random; 0 if there are none.
+func (db *DB) AverageTTLMs(r *rand.Rand, nowMs int64) int64 {
+	const sample = 20
+	n := min(sample, db.volatile.Len())
+	var total int64
+	for range n {
+		_, o, _ := db.volatile.Random(r)
+		total += max(o.expireAt-nowMs, 0)
+	}
+	return total / max(int64(n), 1)
 }
 
 // Len is the number of keys, those included that have expired and that nobody
@@ -123,7 +168,8 @@ func (db *DB) Each(visit func(key string, o *Object) bool) {
 
 // Random returns a random live key, or false when there is none.
 func (db *DB) Random(r *rand.Rand, nowMs int64) (string, bool) {
-	for {
+	const triesWhileFrozen = 100
+	for try := 0; !db.space.Frozen || try < triesWhileFrozen; try++ {
 		key, o, ok := db.objects.Random(r)
 		if !ok {
 			return "", false
@@ -133,6 +179,7 @@ func (db *DB) Random(r *rand.Rand, nowMs int64) (string, bool) {
 		}
 		db.expire(key)
 	}
+	return "", false
 }
 
 // Flush removes every key and returns how many there were.
@@ -143,11 +190,13 @@ func (db *DB) Flush() int {
 			db.markWatches(key)
 		}
 	}
+	db.space.Weigh() // whatever is on the list is about to go
 	db.objects.Clear()
 	db.volatile.Clear()
 	if db.bound > 0 {
 		db.readyAll()
 	}
+	db.weight = 0
 	return n
 }
 

@@ -51,9 +51,10 @@ type String struct {
 // Object is what a key holds. Value is one of *String, *ds.Deque, *ds.Set,
 // *ds.SortedSet, *ds.Hash and *ds.Stream.
 type Object struct {
-	Value      any
-	expireAt   int64 // ms since the epoch; 0 is never. Written by DB only.
-	AccessedAt int64 // ms since the epoch of the last lookup, for OBJECT IDLETIME
+	Value    any
+	expireAt int64  // ms since the epoch; 0 is never. Written by DB only.
+	access   uint32 // see access.go
+	weight   uint32 // as it was last weighed, or goneWeight; see memory.go
 }
 
 // ExpireAt is when the object expires, in ms since the epoch; 0 is never.

@@ -1,6 +1,10 @@
 package keyspace
 
-import "github.com/signalbox-io/signalbox/engine/internal/ds"
+import (
+	"math/rand/v2"
+
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
+)
 
 // Databases is how many numbered databases there are.
 const Databases = 16
@@ -18,17 +22,64 @@ type Space struct {
 	// Waiters is how many clients block on keys.
 	Waiters int
 
-	dbs   [Databases]*DB
-	ready []readyKey
+	// Frozen is whether what has expired stays for now, though nobody sees it.
+	Frozen bool
+	// Evicted counts the keys that were removed for want of memory.
+	Evicted uint64
+	// Rand is what eviction is chosen by; it must be set before any is wanted.
+	Rand *rand.Rand
+	// LogFactor and DecayMin are lfu-log-factor and lfu-decay-time; see access.go.
+	LogFactor, DecayMin int64
+	// NoTouch is whether lookups do not count as uses.
+	NoTouch bool
+	// Reading is whether lookups are for reading: they count as hits and misses.
+	// A writing command sets it for those of its lookups that only read.
+	Reading bool
+	// Unchanging is whether a read-only command runs: what it looks up need not be
+	// weighed again.
+	Unchanging bool
+	// Hits and Misses count the lookups of reading commands.
+	Hits, Misses int64
+
+	dbs     [Databases]*DB
+	ready   []readyKey
+	wanted  Class // of the events that hear is told
+	hear    func(event Event, db *DB, key []byte)
+	noted   []lookedUp
+	policy  Policy
+	pool    []candidate
+	turn    int              // of the database that gave the last random victim
+	changed func(key []byte) // see OnChange
+	flushed func()
 }
 
 // NewSpace returns sixteen empty databases.
 func NewSpace() *Space {
-	s := &Space{Limits: ds.DefaultLimits()}
+	s := &Space{Limits: ds.DefaultLimits(), LogFactor: defaultLogFactor, DecayMin: defaultDecayMin}
 	for i := range s.dbs {
 		s.dbs[i] = newDB(s, i)
 	}
 	return s
+}
+
+// OnChange makes the space tell of every change to a key, and of every flush,
+// which stands for changes to all keys of a database. nil is nobody. What is told
+// must not change the keyspace nor keep the key.
+func (s *Space) OnChange(changed func(key []byte), flushed func()) {
+	s.changed, s.flushed = changed, flushed
+}
+
+// Flush empties the databases first to last. It counts as a change even if
+// they are empty, as in Redis: a replica that should not have had anything is
+// put right.
+func (s *Space) Flush(first, last int) {
+	for _, db := range s.dbs[first : last+1] {
+		db.Flush()
+	}
+	s.Dirty++
+	if s.flushed != nil {
+		s.flushed()
+	}
 }
 
 // DB returns the database with the given number, or nil when there is none.

@@ -7,10 +7,12 @@ func (s *Space) Swap(a, b *DB, nowMs int64) {
 	if a == b {
 		return
 	}
+	s.Weigh() // what is on the list is noted with its database
 	a.markSwapped(b, nowMs)
 	b.markSwapped(a, nowMs)
 	a.objects, b.objects = b.objects, a.objects
 	a.volatile, b.volatile = b.volatile, a.volatile
+	a.weight, b.weight = b.weight, a.weight
 	a.readyAll()
 	b.readyAll()
 	s.Dirty++

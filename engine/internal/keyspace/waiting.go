@@ -82,18 +82,25 @@ func (w *Waiter) Leave() {
 func (db *DB) Waiting(key string) []*Waiter { return db.waiting[key] }
 
 // Touch reports that key was changed, created or deleted: watches on it are
-// marked, and clients that wait for it will be served after the command.
-func (db *DB) Touch(key []byte) {
-	db.Change(key)
+// marked, copies of it are called back, clients that wait for it will be served
+// after the command, and the events are told to those who listen.
+func (db *DB) Touch(key []byte, events ...Event) {
+	db.Change(key, events...)
 	db.Offer(key)
 }
 
-// Change reports a change of key that nobody waits for, such as that something was
-// taken out of a stream: watches on it are marked.
-func (db *DB) Change(key []byte) {
+// Change is Touch for what nobody waits for, such as that something was taken out of
+// a stream.
+func (db *DB) Change(key []byte, events ...Event) {
 	db.space.Dirty++
 	if len(db.watches) > 0 {
 		db.markWatches(string(key))
+	}
+	if db.space.changed != nil {
+		db.space.changed(key)
+	}
+	for _, event := range events {
+		db.Notify(event, key)
 	}
 }
 

@@ -15,6 +15,9 @@ type watchedKey struct {
 // Empty reports whether nothing is watched.
 func (w *Watch) Empty() bool { return len(w.keys) == 0 }
 
+// Marked reports whether a watched key is known to have changed.
+func (w *Watch) Marked() bool { return w.marked }
+
 // Add watches key of db. Watching a key twice is the same as once.
 func (w *Watch) Add(db *DB, key []byte, nowMs int64) {
 	for _, k := range w.keys {

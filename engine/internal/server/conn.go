@@ -16,15 +16,11 @@ const (
 	// pauseAboveBytes is how much unread output a client may pile up before
 	// its further requests are left unread until it catches up.
 	pauseAboveBytes = 64 << 20
-	// dropAboveBytes is how many unread messages a subscriber may pile up
-	// before it is disconnected: it would never catch up.
-	dropAboveBytes = 32 << 20
+	// freeBytes is how much unread output no limit counts, as in Redis, where it
+	// is in a buffer that each client has.
+	freeBytes = 16 << 10
 	// keepBytes is how much of an output buffer is kept for the next replies.
 	keepBytes = 64 << 10
-	// maxWaitingBytes is how much of a client's requests may wait to be run:
-	// behind one that blocks, or for the rest of their own. Redis's
-	// client-query-buffer-limit.
-	maxWaitingBytes = 1 << 30
 )
 
 // conn is one connection.
@@ -40,11 +36,15 @@ type conn struct {
 	timer    *time.Timer // ends the wait of a blocked session
 	leftover bool        // requests arrived behind a blocked one
 	kicked   bool        // the read deadline was set to wake the reader
+	// overSinceUs is since when the output is above the soft limit; 0 if it is not.
+	overSinceUs int64
 
 	// Guarded by out; never held while anything blocks.
 	out     sync.Mutex
 	pending []byte
 	written int // how much of pending has been written
+	flying  int // how much a goroutine is writing just now
+	told    int // messages among what has not been written yet: what the client did not ask for
 	writing bool
 	hangup  bool          // close once pending has been written
 	killed  bool          // close, though pending may not have been written
@@ -69,7 +69,7 @@ func (c *conn) serve() {
 		if late && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
-		if !c.process(late) {
+		if !c.process(n, late) {
 			return
 		}
 		if wait := c.full(); wait != nil {
@@ -82,10 +82,11 @@ func (c *conn) serve() {
 	}
 }
 
-// process runs the requests that have arrived, as one batch. It reports
-// whether to go on reading. late says that the read has ended at a deadline:
-// kick has set it, or else the connection's owner, who then wants it to end.
-func (c *conn) process(late bool) bool {
+// process runs the requests that have arrived, n bytes more than before, as one
+// batch. It reports whether to go on reading. late says that the read has ended
+// at a deadline: kick has set it, or else the connection's owner, who then wants
+// it to end.
+func (c *conn) process(n int, late bool) bool {
 	s := c.server
 	s.mu.Lock()
 	if s.closed || c.session.Closing() || late && !c.kicked {
@@ -98,6 +99,9 @@ func (c *conn) process(late bool) bool {
 			s.mu.Unlock()
 			return false
 		}
+	}
+	if !late {
+		s.machine.Received(n)
 	}
 	wasBlocked := c.isBlocked()
 	goOn := c.runBatch()
@@ -146,7 +150,8 @@ func (c *conn) runBatch() bool {
 
 // mayWait reports whether the requests that cannot be run yet are few enough.
 func (c *conn) mayWait() bool {
-	if c.requests.Buffered() <= c.server.maxWaitingBytes {
+	c.session.QueryBytes = c.requests.Buffered()
+	if int64(c.requests.Buffered()) <= c.server.machine.QueryBufferLimit() {
 		return true
 	}
 	c.finish()
@@ -175,6 +180,7 @@ func (c *conn) take() {
 	if c.session.Out.Len() == 0 {
 		return
 	}
+	c.server.machine.Sent(c.session.Out.Len())
 	c.out.Lock()
 	defer c.out.Unlock()
 	switch {
@@ -185,9 +191,44 @@ func (c *conn) take() {
 	default:
 		c.pending = append(c.pending, c.session.Out.Bytes()...)
 		empty(&c.session.Out)
-		if c.session.Subscriber() && len(c.pending)-c.written > dropAboveBytes {
-			c.broken = true
+	}
+	c.bound()
+}
+
+// unread is how much has not been written yet.
+func (c *conn) unread() int {
+	c.out.Lock()
+	defer c.out.Unlock()
+	return len(c.pending) - c.written + c.flying
+}
+
+// bound disconnects a client that leaves more unread than it may: it would never
+// catch up. Messages are bounded for everybody as for subscribers: a client that
+// is told of changes to keys has not asked for each of them. Both locks are held.
+func (c *conn) bound() {
+	machine := c.server.machine
+	limit := machine.OutputLimit(c.session.OutputClass())
+	unread := int64(len(c.pending) - c.written + c.flying)
+	if unread <= freeBytes {
+		unread = 0
+	}
+	mostTold := machine.OutputLimit(exec.OutputPubSub).HardBytes
+	if limit.HardBytes > 0 && unread > limit.HardBytes || mostTold > 0 && int64(c.told) > mostTold {
+		c.broken = true
+	}
+	if limit.SoftBytes == 0 || unread <= limit.SoftBytes || c.broken {
+		if c.overSinceUs != 0 {
+			c.overSinceUs = 0
+			delete(c.server.slow, c)
 		}
+		return
+	}
+	switch now := nowUs(); {
+	case c.overSinceUs == 0:
+		c.overSinceUs = now
+		c.server.slow[c] = struct{}{}
+	case now-c.overSinceUs > limit.SoftSeconds*1e6:
+		c.broken = true
 	}
 }
 
@@ -206,8 +247,14 @@ func (c *conn) deliver() {
 		c.timer.Stop()
 		c.timer = nil
 	}
+	c.out.Lock()
+	c.told += c.session.Out.Len()
+	c.out.Unlock()
 	c.take()
-	if c.leftover && !c.isBlocked() {
+	switch {
+	case c.session.Closing(): // a request that was postponed has ended it
+		c.finish()
+	case c.leftover && !c.isBlocked():
 		c.kick()
 	}
 }
@@ -285,13 +332,13 @@ func (c *conn) drain() {
 			return
 		}
 		chunk := c.pending[c.written:]
-		c.pending, c.written = nil, 0
+		c.pending, c.written, c.flying = nil, 0, len(chunk)
 		c.out.Unlock()
-		if _, err := c.nc.Write(chunk); err != nil {
-			c.out.Lock()
-			c.broken = true
-			c.out.Unlock()
-		}
+		_, err := c.nc.Write(chunk)
+		c.out.Lock()
+		c.flying = 0
+		c.broken = c.broken || err != nil
+		c.out.Unlock()
 	}
 }
 
@@ -300,7 +347,7 @@ func (c *conn) wroteAll() {
 	if cap(c.pending) > keepBytes {
 		c.pending = nil
 	}
-	c.pending, c.written = c.pending[:0], 0
+	c.pending, c.written, c.told = c.pending[:0], 0, 0
 	c.tellDrained()
 	if c.hangup && (c.secured == nil || c.killed) {
 		c.abandon() // one that speaks TLS says goodbye first: see end
@@ -363,6 +410,7 @@ func (c *conn) end() {
 	}
 	s.machine.Disconnect(c.session)
 	delete(s.bySession, c.session)
+	delete(s.slow, c)
 	after := s.carryOut()
 	s.mu.Unlock()
 	settle(after)

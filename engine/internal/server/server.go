@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,8 +54,7 @@ type Server struct {
 	ticking   bool
 	closed    bool
 	done      chan struct{}
-
-	maxWaitingBytes int // never changes
+	slow      map[*conn]struct{} // those above a soft limit
 }
 
 // sink is where a session's output goes: a connection, or a call in process.
@@ -77,9 +77,9 @@ func New(options Options) *Server {
 		bySession: map[*exec.Session]sink{},
 		listeners: map[net.Listener]struct{}{},
 		done:      make(chan struct{}),
-
-		maxWaitingBytes: maxWaitingBytes,
+		slow:      map[*conn]struct{}{},
 	}
+	began := time.Now()
 	var random [28]byte
 	rand.Read(random[:]) // never fails
 	s.machine = exec.New(exec.Options{
@@ -90,6 +90,8 @@ func New(options Options) *Server {
 		UnixPath:   options.UnixPath,
 		MaxClients: options.MaxClients,
 		Process:    processInfo,
+		FreeMemory: func() { s.tasks.Go(debug.FreeOSMemory) },
+		Stopwatch:  func() int64 { return int64(time.Since(began)) },
 		Log:        options.Log,
 		Settings:   options.Settings,
 		ConfigFile: options.ConfigFile,
@@ -192,17 +194,33 @@ func (s *Server) admit(nc net.Conn) (*conn, error) {
 	switch {
 	case s.closed:
 		return nil, ErrClosed
-	case int64(len(s.conns)) >= s.machine.Settings().Int("maxclients"):
+	case int64(len(s.conns)) >= s.machine.MaxClients():
+		s.machine.Refused()
 		return nil, refusal("ERR max number of clients reached")
 	case s.machine.Protected() && isForeign(nc):
 		return nil, protectedMode
 	}
+	keepAlive(nc, s.machine.KeepAliveSec())
 	c := newConn(s, nc)
 	c.session = s.machine.Connect(nowUs(), address(nc.RemoteAddr()), address(nc.LocalAddr()))
+	c.session.Unread = c.unread
 	s.conns[c] = struct{}{}
 	s.bySession[c.session] = c
 	s.tasks.Add(1)
 	return c, nil
+}
+
+// keepAlive makes the system probe a connection that is silent for sec seconds,
+// so that a peer that has vanished is noticed; 0 is never.
+func keepAlive(nc net.Conn, sec int64) {
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	idle := time.Duration(sec) * time.Second
+	_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{ // a connection without it is still one
+		Enable: sec > 0, Idle: idle, Interval: max(idle/3, time.Second), Count: 3,
+	})
 }
 
 // refusal is the error reply to a connection that is not let in.
@@ -290,10 +308,10 @@ func (s *Server) timeout(session *exec.Session, number uint64) {
 	settle(after)
 }
 
-// armExpiry keeps active expiry going while any key can expire. The lock is held.
+// armExpiry keeps the machine ticking while it has a use for it. The lock is held.
 func (s *Server) armExpiry() {
 	const every = 100 * time.Millisecond
-	if s.ticking || s.closed || !s.machine.HasVolatile() {
+	if s.ticking || s.closed || !s.machine.NeedsTick() && len(s.slow) == 0 {
 		return
 	}
 	s.ticking = true
@@ -312,13 +330,26 @@ func (s *Server) tick() {
 		return
 	}
 	s.ticking = false
+	slow := s.checkSlow()
 	if more := s.machine.Tick(nowUs()); more {
 		s.ticking = true
 		s.expiry.Reset(soon)
 	}
-	after := s.carryOut()
+	after := append(s.carryOut(), slow...)
 	s.mu.Unlock()
 	settle(after)
+}
+
+// checkSlow looks again at the connections above a soft limit, whose time may be
+// up. The lock is held; those it returns are to be settled.
+func (s *Server) checkSlow() (after []sink) {
+	for c := range s.slow {
+		c.out.Lock()
+		c.bound()
+		c.out.Unlock()
+		after = append(after, c)
+	}
+	return after
 }
 
 // Close closes every listener and connection and waits until all has ended.
