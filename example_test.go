@@ -159,7 +159,9 @@ func ExampleObserve() {
 	check(lease.Release(ctx))
 	fmt.Println(errors.Is(err, signalbox.ErrBusy))
 	// Output:
+	// begun m first
 	// granted m first
+	// begun m second
 	// refused m second
 	// released m first
 	// true
