@@ -2,8 +2,9 @@
 // engine. See `signalbox help`.
 //
 // One file per subcommand; beside them app.go (what all share), terminal.go
-// (how things look), private.go (the local engine that starts on demand), and
-// for run: waiting.go (what is said while it waits), child_*.go (the process
+// (how things look), who.go (how leases and limits are told), private.go (the
+// local engine that starts on demand), and for run: runflags.go (what is asked
+// for), waiting.go (what is said while it waits), child_*.go (the process
 // group under a permit, per operating system) and guard.go (ends the group
 // before its lease). The next subcommand is a file with a method of app that
 // returns its cobra.Command, listed in app.root, and a script in

@@ -5,7 +5,8 @@
 // requests into arguments, answers into structs, and server errors into a few sentinels that say whether asking again
 // can help. It keeps no state besides the transport, so everything may be called from any number of goroutines.
 //
-// To add a transition: one .lua file with the header every other has, one line in script.go, one typed call here.
+// To add a transition: one .lua file with the header every other has, one line in script.go and one in library.go, one
+// typed call here.
 package ledger
 
 import (

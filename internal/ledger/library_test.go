@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,27 @@ func TestEveryChangeOfATransitionRaisesTheVersion(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("the transitions have changed: if a release has version %d already, raise LibraryVersion; "+
 			"then put this into internal/ledger/%s:\n%s", LibraryVersion, path, want)
+	}
+}
+
+func TestTheLibraryHasEveryTransition(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob("*.lua")
+	must(t, err)
+	var want, got []string
+	for _, path := range paths {
+		switch name := strings.TrimSuffix(path, ".lua"); name {
+		case "prelude", "read", "functions": // what they include
+		default:
+			want = append(want, name)
+		}
+	}
+	for _, f := range library {
+		got = append(got, f.name)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("the library has %v, there are %v", got, want)
 	}
 }
 
