@@ -360,10 +360,13 @@ func deadlockFound(b *bench) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
 	var workers sync.WaitGroup
-	for i, label := range []string{"one", "two"} {
-		b.lease(box.Mutex(names[i]).Acquire(b.ctx, signalbox.Label(label+b.name)))
+	labels := []string{"one" + b.name, "two" + b.name}
+	for i, label := range labels {
+		b.lease(box.Mutex(names[i]).Acquire(b.ctx, signalbox.Label(label)))
+	}
+	for i, label := range labels {
 		workers.Go(func() {
-			_, err := box.Mutex(names[1-i]).Acquire(ctx, signalbox.Label(label+b.name))
+			_, err := box.Mutex(names[1-i]).Acquire(ctx, signalbox.Label(label))
 			if !errors.Is(err, context.Canceled) {
 				b.Errorf("got %v", err)
 			}
