@@ -69,11 +69,10 @@ func newWorld(plan *Plan) (*world, error) {
 	w.network = &network{plan: plan, trace: t, fault: check.broken, engine: e}
 	w.direct = redis.NewClient(&redis.Options{
 		Dialer: func(context.Context, string, string) (net.Conn, error) { return w.network.direct() },
-		// CLIENT KILL and restarts hit this client too.
-		MaxRetries:               5,
+		MaxRetries:               directTries, // CLIENT KILL and restarts hit this client too
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	w.ledger = ledger.New(goredis.New(w.direct))
+	w.ledger = ledger.New(&steady{goredis.New(w.direct)})
 	for i := range plan.Boxes {
 		w.boxes = append(w.boxes, w.newBox(i))
 	}
