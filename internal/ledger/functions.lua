@@ -132,6 +132,16 @@ local function rest(id, record, ms)
   leasesUntil = math.max(leasesUntil, ms)
 end
 
+-- giveBack ends the lease of an id by its holder's will. What it was to hold at least rests until then.
+local function giveBack(id, record)
+  local _, _, since, _, terms = lease(record)
+  local restMs = since + (term(terms, 'h') or 0) - now
+  drop(id, record, 'release')
+  if restMs > 0 then
+    rest(id, record, restMs)
+  end
+end
+
 -- leave takes a waiter out of the queue.
 local function leave(id, record)
   ended('leave', id, record)
