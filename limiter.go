@@ -135,8 +135,8 @@ func (l *Limiter) take(
 		return fail(fmt.Errorf("limiter %q: %w: cost %d, must be 1 to %d", l.name, ErrInvalid, cost, MaxBurst))
 	case cost > l.burst && wait == 0:
 		return fail(fmt.Errorf("limiter %q: %w: cost %d of burst %d", l.name, ErrTooHeavy, cost, l.burst))
-	case ctx.Err() != nil:
-		return fail(fmt.Errorf("limiter %q: %w", l.name, ctx.Err()))
+	case over(ctx) != nil:
+		return fail(fmt.Errorf("limiter %q: %w", l.name, over(ctx)))
 	}
 	if err := l.box.ready(ctx); err != nil {
 		return fail(fmt.Errorf("limiter %q: %w", l.name, err))
@@ -147,7 +147,10 @@ func (l *Limiter) take(
 	}
 	request := &ledger.LimitRequest{Resource: l.resource, Interval: interval, Burst: l.burst, Cost: cost, Wait: wait}
 	answer, err := l.box.ledger.Limit(ctx, request)
-	if err == nil && !answer.Taken {
+	switch {
+	case err != nil && over(ctx) != nil:
+		err = fmt.Errorf("limiter %q: %w", l.name, over(ctx))
+	case err == nil && !answer.Taken:
 		err = &RateError{l.name, answer.Delay}
 	}
 	return request, answer, err
