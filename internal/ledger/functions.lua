@@ -142,6 +142,16 @@ local function giveBack(id, record)
   end
 end
 
+-- notice tells the holders who asked for it that somebody waits now, where nobody did.
+local function notice()
+  local ids = call('ZRANGE', LEASES, 0, NOTICES - 1)
+  for i, record in ipairs(#ids > 0 and call('HMGET', STATE, unpack(ids)) or ids) do
+    if record and string.find(record, '^L %d+ %d+ %d+ %d+ [^ ]*n') then
+      tell(ids[i], 'wanted ' .. ids[i])
+    end
+  end
+end
+
 -- leave takes a waiter out of the queue.
 local function leave(id, record)
   ended('leave', id, record)
