@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/internal/difftest"
 )
@@ -15,6 +17,8 @@ func TestADeadlineIsToldAsOne(t *testing.T) {
 	t.Parallel()
 	server := difftest.Redis(t)
 	box := openBox(t, server.Addr)
+	fresh := signalbox.New(redis.NewClient(&redis.Options{Addr: server.Addr, MaxRetries: -1, ContextTimeoutEnabled: true}))
+	defer fresh.Close()
 	lock := box.RWMutex("lock")
 	lease, err := lock.Read().Acquire(t.Context(), signalbox.TTL(time.Hour))
 	if err != nil {
@@ -25,6 +29,9 @@ func TestADeadlineIsToldAsOne(t *testing.T) {
 	for name, call := range map[string]func(context.Context) error{
 		"Limiter.Allow": func(ctx context.Context) error {
 			return box.Limiter("l", signalbox.Every(time.Second)).Allow(ctx, 1)
+		},
+		"first call": func(ctx context.Context) error {
+			return fresh.Limiter("l", signalbox.Every(time.Second)).Allow(ctx, 1)
 		},
 		"Limiter.Wait": func(ctx context.Context) error {
 			return box.Limiter("l", signalbox.Every(time.Second)).Wait(ctx, 1)

@@ -115,6 +115,9 @@ for i = 1, n do
       write('limit', integer(stated))
     end
     event('wait', id, weight, 0, 0, owner)
+    if not head then
+      notice()
+    end
   end
   if placed < n then
     call('ZREM', QUEUE, id)

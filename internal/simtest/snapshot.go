@@ -142,7 +142,13 @@ func integer(text string) int64 {
 // look takes a snapshot of each resource and checks what must hold of it.
 func (n *nemesis) look(thorough bool) {
 	ctx := context.Background()
+	if n.watch != nil {
+		n.watch()
+	}
 	for i := range n.world.plan.Limits {
+		if n.world.plan.Workload != "" {
+			break // those resources are not used
+		}
 		r := n.world.resource(resourceName(i))
 		alive := n.world.check.alive(r.Name)
 		s, err := takeSnapshot(ctx, n.world.direct, r.Keys())
