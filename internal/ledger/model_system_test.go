@@ -164,6 +164,7 @@ func (s *system) group(t *rapid.T) {
 	if outcome == ledger.Barred {
 		s.groups[n]++ // nobody uses its ids any more; what it holds expires or is cancelled by whoever draws it
 		for _, p := range places {
+			s.heard()
 			s.part = s.parts[slices.IndexFunc(s.parts, func(q *part) bool { return &q.model == p.of })]
 			s.cancelID(p.asks.id)
 		}
