@@ -214,8 +214,12 @@ func (b *Box) ready(ctx context.Context) error {
 	case <-b.closing:
 		return ErrClosed
 	default:
-		return b.checkServer(ctx)
 	}
+	err := b.checkServer(ctx)
+	if err != nil && over(ctx) != nil {
+		return over(ctx)
+	}
+	return err
 }
 
 // resource checks a name for the calls that take one.

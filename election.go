@@ -69,35 +69,46 @@ func leaderOf(state *State) Leader {
 // back and always comes to the latest.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		var last Leader
-		first := true
+		var terms succession
 		for event, err := range e.mutex.semaphore.box.Watch(ctx, e.mutex.semaphore.name) {
 			if err != nil {
 				yield(Leader{}, err)
 				return
 			}
-			next := last
-			switch event.What {
-			case Snapshot:
-				next = leaderOf(event.State)
-			case LeaseGranted:
-				next = Leader{event.Token, event.ID, event.Owner, event.Label, event.At}
-			case LeaseReleased, LeaseExpired, LeaseForced:
-				if event.ID == last.ID {
-					next = Leader{}
-				}
-			default:
-			}
-			if next.Exists() && next.Term < last.Term {
-				continue // older than what is known
-			}
-			if first || next.Term != last.Term {
-				first = false
-				last = next
-				if !yield(next, nil) {
-					return
-				}
+			if leader, changed := terms.follow(event); changed && !yield(leader, nil) {
+				return
 			}
 		}
 	}
+}
+
+// succession is what Observe has seen.
+type succession struct {
+	begun  bool
+	last   Leader
+	newest int64 // term that is known to have begun; events of older ones come late
+}
+
+// follow takes the next event, and returns who leads now if that has changed. Of the events behind a Snapshot some are
+// contained in it, and older than what it shows.
+func (s *succession) follow(event Event) (leader Leader, changed bool) {
+	next := s.last
+	switch event.What {
+	case Snapshot:
+		next = leaderOf(event.State)
+		s.newest = max(s.newest, event.State.Token)
+	case LeaseGranted:
+		if event.Token > s.newest {
+			next = Leader{event.Token, event.ID, event.Owner, event.Label, event.At}
+			s.newest = event.Token
+		}
+	case LeaseReleased, LeaseExpired, LeaseForced:
+		if event.ID == s.last.ID {
+			next = Leader{}
+		}
+	default:
+	}
+	changed = !s.begun || next.Term != s.last.Term
+	s.begun, s.last = true, next
+	return next, changed
 }

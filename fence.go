@@ -88,7 +88,10 @@ func (f *Fence) run(ctx context.Context, token int64, command string, args []any
 	reply, newest, err := f.box.ledger.Fence(ctx, &ledger.FenceRequest{
 		Key: f.key, Token: token, Keep: f.keep, Command: command, Args: args,
 	})
-	if err == nil && newest > 0 {
+	switch {
+	case err != nil && over(ctx) != nil:
+		err = fmt.Errorf("write %q: %w", f.key, over(ctx))
+	case newest > 0:
 		err = &StaleError{f.key, token, newest}
 	}
 	return reply, err

@@ -106,7 +106,11 @@ func (l *Latch) call(ctx context.Context, verb ledger.LatchVerb, who string) (in
 	if err := l.box.ready(ctx); err != nil {
 		return 0, fmt.Errorf("latch %q: %w", l.name, err)
 	}
-	return l.box.ledger.Latch(ctx, &ledger.LatchRequest{
+	missing, err := l.box.ledger.Latch(ctx, &ledger.LatchRequest{
 		Resource: l.resource, Verb: verb, Who: who, Parties: l.parties, Keep: l.keep, Claim: l.box.claim,
 	})
+	if err != nil && over(ctx) != nil {
+		err = fmt.Errorf("latch %q: %w", l.name, over(ctx))
+	}
+	return missing, err
 }

@@ -251,7 +251,7 @@ func (l *Lease) sendRelease(ctx context.Context) (ledger.Hold, error) {
 	if !l.doubtful {
 		return l.box.ledger.Release(ctx, l.resource, l.id)
 	}
-	was, err := l.box.ledger.Cancel(ctx, l.resource, l.id, l.box.claim)
+	was, err := l.box.ledger.GiveBack(ctx, l.resource, l.id, l.box.claim)
 	if err == nil && was == ledger.WasHeld {
 		return ledger.Held, nil
 	}

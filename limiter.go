@@ -13,8 +13,12 @@ import (
 // MinInterval is the shortest time between two units of a Rate.
 const MinInterval = time.Microsecond
 
-// MaxBurst is the largest burst, and the largest cost.
+// MaxBurst is the largest burst, and the largest cost. Neither may be more than a rate gives in a hundred years.
 const MaxBurst = 1_000_000
+
+// maxSpan is the longest time that a burst may stand for: with it and the server's clock, scripts stay below 2^53 us, up
+// to which their numbers are exact.
+const maxSpan = 100 * MaxTTL
 
 // Rate is how fast units of something come.
 type Rate struct{ interval time.Duration }
@@ -32,6 +36,9 @@ func PerSecond(n float64) Rate {
 }
 
 func (r Rate) valid() bool { return r.interval >= MinInterval && r.interval <= MaxTTL }
+
+// gives says whether the rate gives n units within maxSpan.
+func (r Rate) gives(n int) bool { return time.Duration(n) <= maxSpan/r.interval }
 
 // Limiter lets units pass at a rate, shared by all who use its name, by the generic cell rate algorithm (ITU-T I.371),
 // timed by the server's clock. Its whole state is one key that expires when it is idle. A Limiter holds no state: any
@@ -68,6 +75,9 @@ func (b *Box) Limiter(name string, rate Rate, options ...LimiterOption) *Limiter
 			ErrInvalid, name, rate.interval, MinInterval, MaxTTL)
 	case l.burst < 1 || l.burst > MaxBurst:
 		l.err = fmt.Errorf("%w: limiter %q: burst %d, must be 1 to %d", ErrInvalid, name, l.burst, MaxBurst)
+	case !rate.gives(l.burst):
+		l.err = fmt.Errorf("%w: limiter %q: a burst of %d, a unit every %v, must be earned within %v",
+			ErrInvalid, name, l.burst, rate.interval, maxSpan)
 	}
 	return l
 }
@@ -94,7 +104,8 @@ func (l *Limiter) Allow(ctx context.Context, cost int) error {
 
 // Wait takes a number of units and returns when they may pass: in the order of asking, without polling. If that would be
 // after the deadline of ctx, it takes nothing and returns at once, with an error that wraps ctx's DeadlineExceeded. When
-// ctx is cancelled meanwhile, what was taken is given back, unless others were promised a time behind it.
+// ctx is cancelled meanwhile, what was taken is given back, unless others were promised a time behind it. More units than
+// come in a hundred years are refused with ErrTooHeavy.
 func (l *Limiter) Wait(ctx context.Context, cost int) error {
 	longest := MaxTTL
 	if deadline, ok := ctx.Deadline(); ok {
@@ -133,10 +144,10 @@ func (l *Limiter) take(
 		return fail(fmt.Errorf("limit: %w", l.err))
 	case cost < 1 || cost > MaxBurst:
 		return fail(fmt.Errorf("limiter %q: %w: cost %d, must be 1 to %d", l.name, ErrInvalid, cost, MaxBurst))
-	case cost > l.burst && wait == 0:
+	case cost > l.burst && (wait == 0 || !l.rate.gives(cost)):
 		return fail(fmt.Errorf("limiter %q: %w: cost %d of burst %d", l.name, ErrTooHeavy, cost, l.burst))
-	case ctx.Err() != nil:
-		return fail(fmt.Errorf("limiter %q: %w", l.name, ctx.Err()))
+	case over(ctx) != nil:
+		return fail(fmt.Errorf("limiter %q: %w", l.name, over(ctx)))
 	}
 	if err := l.box.ready(ctx); err != nil {
 		return fail(fmt.Errorf("limiter %q: %w", l.name, err))
@@ -150,8 +161,12 @@ func (l *Limiter) take(
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(patience) {
 		patience = deadline
 	}
+	// A cancel on the way would leave it unknown whether the units are taken.
 	answer, err := l.box.ledger.Limit(bounded{context.WithoutCancel(ctx), patience}, request)
-	if err == nil && !answer.Taken {
+	switch {
+	case err != nil && over(ctx) != nil:
+		err = fmt.Errorf("limiter %q: %w", l.name, over(ctx))
+	case err == nil && !answer.Taken:
 		err = &RateError{l.name, answer.Delay}
 	}
 	return request, answer, err

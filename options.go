@@ -172,6 +172,8 @@ func (t *terms) check(name string, limit int) error {
 		return invalid("pace %v, must be a unit every %v to %v", t.pace.interval, MinInterval, MaxTTL)
 	case t.pace != nil && (t.agreed.Burst < 1 || t.agreed.Burst > MaxBurst):
 		return invalid("burst %d, must be 1 to %d", t.agreed.Burst, MaxBurst)
+	case t.pace != nil && !t.pace.gives(t.agreed.Burst):
+		return invalid("a burst of %d, a unit every %v, must be earned within %v", t.agreed.Burst, t.pace.interval, maxSpan)
 	case t.handoffs != nil && (*t.handoffs < 1 || *t.handoffs > MaxHandoffs):
 		return invalid("local handoff %d, must be 1 to %d", *t.handoffs, MaxHandoffs)
 	case t.replicas != nil && (*t.replicas < 1 || t.replicaTimeout < time.Millisecond):

@@ -90,8 +90,8 @@ func (l *Lease) reweigh(ctx context.Context, verb string, weight, limit int) err
 	}
 	answer, err := l.box.ledger.Reweigh(ctx, l.resource, l.id, weight, limit)
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("%s %q: %w", verb, name, ctx.Err())
+	case err != nil && over(ctx) != nil:
+		return fmt.Errorf("%s %q: %w", verb, name, over(ctx))
 	case err != nil:
 		return fmt.Errorf("%s: %w", verb, err)
 	case answer.Hold == ledger.Forced:

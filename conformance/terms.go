@@ -16,6 +16,7 @@ var termPromises = map[string]func(*bench){
 	"L1 lock delay not after release":        lockDelayReleased,
 	"L4 resting permits are nobody's":        restingIsNobodys,
 	"L1 held at least":                       heldAtLeast,
+	"L1 held at least after a lost reply":    heldAtLeastLostReply,
 	"pace holds grants apart":                paceHolds,
 	"pace tells the head when":               paceTells,
 	"notice that somebody waits":             notice,
@@ -85,6 +86,20 @@ func heldAtLeast(b *bench) {
 	}
 	b.must(next.Release(b.ctx))
 	b.nothingLeft()
+}
+
+// heldAtLeastLostReply: such a lease is given back in another way, since a request to acquire may still be under way.
+func heldAtLeastLostReply(b *bench) {
+	var broken faults
+	box := b.hooked(&broken, signalbox.Claim(shortClaim))
+	b.lease(box.Mutex(b.name + " first").Acquire(b.ctx))
+	broken.loseReplies.Store(1)
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.HoldAtLeast(time.Hour)))
+	b.must(lease.Release(b.ctx))
+	_, err := box.Mutex(b.name).TryAcquire(b.ctx)
+	b.is(err, signalbox.ErrBusy)
+	_, err = box.ForceAll(b.ctx, b.name)
+	b.must(err)
 }
 
 func paceHolds(b *bench) {

@@ -35,16 +35,6 @@ end
 
 --@include functions.lua
 
--- notice tells the holders who asked for it that somebody waits now.
-local function notice()
-  local ids = call('ZRANGE', LEASES, 0, NOTICES - 1)
-  for i, record in ipairs(#ids > 0 and call('HMGET', STATE, unpack(ids)) or ids) do
-    if record and string.find(record, '^L %d+ %d+ %d+ %d+ [^ ]*n') then
-      tell(ids[i], 'wanted ' .. ids[i])
-    end
-  end
-end
-
 record = open(id)
 
 if leaseWeight(record) then

@@ -114,9 +114,15 @@ for i = 1, n do
     if limit ~= stated then
       write('limit', integer(stated))
     end
-    event('wait', id, weight, 0, 0, owner)
+    if not head then
+      notice()
+    end
   end
   if placed < n then
+    if known then
+      ended('leave', id, record)
+    end
+    event('wait', id, weight, 0, 0, owner)
     call('ZREM', QUEUE, id)
     local last = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')
     call('ZADD', QUEUE, (tonumber(last[2]) or 0) + 1, id)

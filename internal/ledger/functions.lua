@@ -132,6 +132,26 @@ local function rest(id, record, ms)
   leasesUntil = math.max(leasesUntil, ms)
 end
 
+-- giveBack ends the lease of an id by its holder's will. What it was to hold at least rests until then.
+local function giveBack(id, record)
+  local _, _, since, _, terms = lease(record)
+  local restMs = since + (term(terms, 'h') or 0) - now
+  drop(id, record, 'release')
+  if restMs > 0 then
+    rest(id, record, restMs)
+  end
+end
+
+-- notice tells the holders who asked for it that somebody waits now, where nobody did.
+local function notice()
+  local ids = call('ZRANGE', LEASES, 0, NOTICES - 1)
+  for i, record in ipairs(#ids > 0 and call('HMGET', STATE, unpack(ids)) or ids) do
+    if record and string.find(record, '^L %d+ %d+ %d+ %d+ [^ ]*n') then
+      tell(ids[i], 'wanted ' .. ids[i])
+    end
+  end
+end
+
 -- leave takes a waiter out of the queue.
 local function leave(id, record)
   ended('leave', id, record)

@@ -207,7 +207,13 @@ const (
 
 // Cancel takes an acquisition back in whatever state it is, and bars its id for the time given.
 func (l *Ledger) Cancel(ctx context.Context, resource *Resource, id string, bar time.Duration) (Cancelled, error) {
-	n, err := l.number(ctx, "cancel", cancelScript, resource, id, bar.Milliseconds())
+	n, err := l.number(ctx, "cancel", cancelScript, resource, id, bar.Milliseconds(), 0)
+	return Cancelled(n), err
+}
+
+// GiveBack is Release for a lease whose acquire may still be under way: it bars the id as Cancel does.
+func (l *Ledger) GiveBack(ctx context.Context, resource *Resource, id string, bar time.Duration) (Cancelled, error) {
+	n, err := l.number(ctx, "release", cancelScript, resource, id, bar.Milliseconds(), 1)
 	return Cancelled(n), err
 }
 

@@ -1,37 +1,35 @@
 package ledger_test
 
 import (
-	"context"
-	"fmt"
 	"slices"
-	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/redis/go-redis/v9"
-	"pgregory.net/rapid"
-
-	"github.com/signalbox-io/signalbox/internal/difftest"
 	"github.com/signalbox-io/signalbox/internal/ledger"
-	"github.com/signalbox-io/signalbox/internal/transport"
-	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
-// The model is the ledger as one would write it without a server: slices and loops. Random commands go to both; every
-// answer and, after each, everything inspect shows must agree. Time is moved by hand: the deadlines on the server are
-// minutes away, and a deadline is passed by writing one that lies in the past.
+// The model is the ledger as one would write it without a server: slices and loops. Random transitions go to both
+// (model_system_test.go); every answer, every message, and after each everything inspect shows must agree. Time is moved by
+// hand: the deadlines on the server are minutes away, and a deadline is passed by writing one that lies in the past.
 
+// entry is a lease or a waiter, with the terms it came with.
 type entry struct {
 	id            string
 	weight, limit int
 	over          bool // its deadline has passed
+	cool          bool // its permits rest when it has expired,
+	hold          bool // or when it is released
+	burst         int  // of its pace, 0 if it has none
+	notice, group bool
 }
 
+// model is one resource.
 type model struct {
 	operator int
 	leases   []entry
 	queue    []entry
 	barred   map[string]bool
+	paced    int      // paced grants that are not worn off yet, an hour each
+	told     []string // "verb id": messages of the last transition, but "ask"
+	noticed  []string // granted in this transition, and want notice
 }
 
 func find(list []entry, id string) int {
@@ -56,67 +54,121 @@ func (m *model) effective(stated int) int {
 	return stated
 }
 
+// settle ends what is over. Permits with a cool-down rest.
 func (m *model) settle() {
+	var rest []entry
+	for _, e := range m.leases {
+		if e.over && e.cool {
+			rest = append(rest, entry{id: "!" + e.id, weight: e.weight})
+		}
+	}
 	over := func(e entry) bool { return e.over }
-	m.leases = slices.DeleteFunc(m.leases, over)
+	m.leases = append(slices.DeleteFunc(m.leases, over), rest...)
 	m.queue = slices.DeleteFunc(m.queue, over)
 }
 
-func (m *model) promote() {
+// slow reports whether the pace holds a grant back.
+func (m *model) slow(e entry) bool { return e.burst > 0 && m.paced > e.burst-1 }
+
+func (m *model) grant(e entry) {
+	m.leases = append(m.leases, e)
+	if e.burst > 0 {
+		m.paced++
+	}
+	if e.notice {
+		m.noticed = append(m.noticed, e.id)
+	}
+}
+
+// promote grants from the head of the queue. Whoever is being answered gets no message.
+func (m *model) promote(caller string) {
 	for len(m.queue) > 0 {
 		head := m.queue[0]
 		limit := m.effective(head.limit)
-		if head.weight <= limit && m.held()+head.weight > limit {
+		if head.weight <= limit && (m.held()+head.weight > limit || head.group || m.slow(head)) {
 			return
 		}
 		m.queue = m.queue[1:]
-		if head.weight <= limit {
-			m.leases = append(m.leases, head)
+		switch {
+		case head.weight > limit:
+			m.told = append(m.told, "heavy "+head.id)
+		case head.id == caller:
+			m.grant(head)
+		default:
+			m.grant(head)
+			m.told = append(m.told, "grant "+head.id)
 		}
 	}
 }
 
-func (m *model) acquire(id string, weight, stated int, wait bool) ledger.Outcome {
+// finish ends a transition.
+func (m *model) finish(caller string) {
+	m.promote(caller)
+	for _, id := range m.noticed {
+		if len(m.queue) > 0 {
+			m.told = append(m.told, "wanted "+id)
+		}
+	}
+	m.noticed = nil
+}
+
+// call begins a transition.
+func (m *model) call() {
+	m.told = nil
 	m.settle()
-	defer m.promote()
-	if find(m.leases, id) >= 0 {
+}
+
+// wanted tells the holders who asked for it that somebody waits where nobody did.
+func (m *model) wanted() {
+	for _, e := range m.leases {
+		if e.notice {
+			m.told = append(m.told, "wanted "+e.id)
+		}
+	}
+}
+
+func (m *model) acquire(asks entry, wait bool) ledger.Outcome {
+	m.call()
+	defer m.finish(asks.id)
+	if find(m.leases, asks.id) >= 0 {
 		return ledger.Granted
 	}
-	if m.barred[id] {
+	if m.barred[asks.id] {
 		return ledger.Barred
 	}
-	at := find(m.queue, id)
+	at := find(m.queue, asks.id)
 	if at >= 0 {
-		weight, stated = m.queue[at].weight, m.queue[at].limit
+		asks = m.queue[at]
 	}
-	if weight > m.effective(stated) {
-		m.queue = without(m.queue, id)
+	if asks.weight > m.effective(asks.limit) {
+		m.queue = without(m.queue, asks.id)
 		return ledger.Heavy
 	}
 	if at < 0 {
-		m.promote()
-		if len(m.queue) == 0 && m.held()+weight <= m.effective(stated) {
-			m.leases = append(m.leases, entry{id: id, weight: weight})
+		m.promote("")
+		if len(m.queue) == 0 && m.held()+asks.weight <= m.effective(asks.limit) && !m.slow(asks) {
+			m.grant(asks)
 			return ledger.Granted
 		}
 		if !wait {
 			return ledger.Refused
 		}
-		m.queue = append(m.queue, entry{id: id, weight: weight, limit: stated})
+		if len(m.queue) == 0 {
+			m.wanted()
+		}
+		m.queue = append(m.queue, asks)
 	}
-	m.promote()
-	if find(m.leases, id) >= 0 {
+	m.promote(asks.id)
+	if find(m.leases, asks.id) >= 0 {
 		return ledger.Granted
 	}
 	return ledger.Waiting
 }
 
-func (m *model) release(id string) ledger.Hold {
-	m.settle()
-	defer m.promote()
+// hold is what a transition answers that needs a lease.
+func (m *model) hold(id string) ledger.Hold {
 	switch {
 	case find(m.leases, id) >= 0:
-		m.leases = without(m.leases, id)
 		return ledger.Held
 	case m.barred[id]:
 		return ledger.Forced
@@ -124,10 +176,33 @@ func (m *model) release(id string) ledger.Hold {
 	return ledger.Lost
 }
 
-func (m *model) remove(id string) ledger.Cancelled {
-	m.settle()
-	defer m.promote()
+// giveBack ends a lease by its holder's will.
+func (m *model) giveBack(id string) {
+	e := m.leases[find(m.leases, id)]
+	m.leases = without(m.leases, id)
+	if e.hold {
+		m.leases = append(m.leases, entry{id: "!" + id, weight: e.weight})
+	}
+}
+
+func (m *model) release(id string) ledger.Hold {
+	m.call()
+	defer m.finish("")
+	hold := m.hold(id)
+	if hold == ledger.Held {
+		m.giveBack(id)
+	}
+	return hold
+}
+
+// remove is cancel, force, and the release of a lease that may be asked for still.
+func (m *model) remove(id string, byHolder bool) ledger.Cancelled {
+	m.call()
+	defer m.finish("")
 	switch {
+	case find(m.leases, id) >= 0 && byHolder:
+		m.giveBack(id)
+		return ledger.WasHeld
 	case find(m.leases, id) >= 0:
 		m.leases = without(m.leases, id)
 		return ledger.WasHeld
@@ -138,206 +213,92 @@ func (m *model) remove(id string) ledger.Cancelled {
 	return ledger.WasUnknown
 }
 
-// system is the ledger under test with its model.
-type system struct {
-	t        *rapid.T
-	ctx      context.Context
-	client   *redis.Client
-	ledger   *ledger.Ledger
-	resource *ledger.Resource
-	model    model
-	token    int64
-	tokens   map[string]int64 // of the leases that inspect showed last
-}
-
-func (s *system) agree(what string, got, want any, err error) {
-	if err != nil {
-		s.t.Fatalf("%s: %v", what, err)
+func (m *model) reweigh(id string, weight, stated int) (hold ledger.Hold, busy bool) {
+	m.call()
+	defer m.finish("")
+	hold = m.hold(id)
+	if hold != ledger.Held {
+		return hold, false
 	}
-	if got != want {
-		s.t.Fatalf("%s: got %v, the model says %v", what, got, want)
+	lease := &m.leases[find(m.leases, id)]
+	if weight > lease.weight {
+		m.promote("")
+		lease = &m.leases[find(m.leases, id)]
+		if len(m.queue) > 0 || m.held()-lease.weight+weight > m.effective(stated) {
+			return hold, true
+		}
 	}
+	lease.weight = weight
+	return hold, false
 }
 
-func (s *system) drawID() string {
-	return fmt.Sprintf("process%d:1", rapid.IntRange(1, 7).Draw(s.t, "id"))
+// place is what a group asks of one resource.
+type place struct {
+	of   *model
+	asks entry
 }
 
-func (s *system) acquire(t *rapid.T) {
-	id, limit := s.drawID(), rapid.IntRange(1, 4).Draw(t, "limit")
-	weight, wait := rapid.IntRange(1, 3).Draw(t, "weight"), rapid.Bool().Draw(t, "wait")
-	request := ledger.AcquireRequest{
-		Resource: s.resource, ID: id, Weight: weight, Limit: limit, TTL: time.Minute, Claim: time.Minute, Owner: "me",
+// acquireGroup is acquire_group.lua: look at all, then act on all. which is the place that the outcome is about.
+func acquireGroup(places []place, wait bool) (outcome ledger.Outcome, which int) {
+	held, stand, barred, heavy, busy := 0, 0, -1, -1, -1
+	first := func(at *int, i int) {
+		if *at < 0 {
+			*at = i
+		}
 	}
-	if wait || find(s.model.queue, id) >= 0 { // whoever waits never says that he does not
-		wait, request.Wait = true, time.Minute
-	}
-	held := find(s.model.leases, id) >= 0 && !s.model.leases[find(s.model.leases, id)].over
-	answer, err := s.ledger.Acquire(s.ctx, &request)
-	s.agree("acquire", answer.Outcome, s.model.acquire(id, weight, limit, wait), err)
-	switch {
-	case answer.Outcome == ledger.Waiting:
-		s.agree("waiters ahead", answer.Ahead, find(s.model.queue, id), nil)
-	case answer.Outcome == ledger.Granted && held:
-		s.agree("L2: token of a lease that is held", answer.Token, s.tokens[id], nil)
-	}
-}
-
-func (s *system) release(*rapid.T) {
-	id := s.drawID()
-	hold, err := s.ledger.Release(s.ctx, s.resource, id)
-	s.agree("release", hold, s.model.release(id), err)
-}
-
-func (s *system) cancel(*rapid.T) {
-	id := s.drawID()
-	was, err := s.ledger.Cancel(s.ctx, s.resource, id, time.Minute)
-	s.agree("cancel", was, s.model.remove(id), err)
-	s.model.barred[id] = true
-}
-
-func (s *system) force(*rapid.T) {
-	id := s.drawID()
-	ended, err := s.ledger.Force(s.ctx, s.resource, id, time.Minute)
-	want := 0
-	if s.model.remove(id) != ledger.WasUnknown {
-		want, s.model.barred[id] = 1, true
-	}
-	s.agree("force", ended, want, err)
-}
-
-func (s *system) renew(*rapid.T) {
-	ids := []string{s.drawID(), s.drawID()}
-	s.model.settle()
-	var want []ledger.Hold
-	for _, id := range ids {
+	for i, p := range places {
+		m, e := p.of, p.asks
+		m.call()
+		m.promote(e.id)
 		switch {
-		case find(s.model.leases, id) >= 0 && len(s.model.queue) > 0:
-			want = append(want, ledger.Wanted)
-		case find(s.model.leases, id) >= 0:
-			want = append(want, ledger.Held)
-		case s.model.barred[id]:
-			want = append(want, ledger.Forced)
+		case find(m.leases, e.id) >= 0:
+			held++
+		case m.barred[e.id]:
+			first(&barred, i)
+		case e.weight > m.effective(e.limit):
+			first(&heavy, i)
 		default:
-			want = append(want, ledger.Lost)
+			at := find(m.queue, e.id)
+			if at >= 0 {
+				stand++
+			}
+			if (len(m.queue) > 0 && at != 0) || m.held()+e.weight > m.effective(e.limit) {
+				first(&busy, i)
+			}
 		}
+		m.finish(e.id)
 	}
-	s.model.promote()
-	result := s.ledger.RenewAll(s.ctx, []ledger.RenewRequest{{
-		Resource: s.resource, Leases: []ledger.Renewal{{ID: ids[0], TTL: time.Minute}, {ID: ids[1], TTL: time.Minute}},
-	}})[0]
-	s.agree("renew", fmt.Sprint(result.Holds), fmt.Sprint(want), result.Err)
-}
-
-func (s *system) resize(t *rapid.T) {
-	limit := rapid.IntRange(0, 5).Draw(t, "operator")
-	before, err := s.ledger.Resize(s.ctx, s.resource, limit)
-	s.agree("resize", before, s.model.operator, err)
-	s.model.settle()
-	s.model.operator = limit
-	s.model.promote()
-}
-
-// pass lets the deadline of whatever an id has go by.
-func (s *system) pass(*rapid.T) {
-	id, keys := s.drawID(), s.resource.Keys()
-	past := redis.Z{Score: 1, Member: id}
-	s.client.ZAddXX(s.ctx, keys[1], past)
-	s.client.ZAddXX(s.ctx, keys[3], past, redis.Z{Score: 1, Member: "-" + id})
-	delete(s.model.barred, id)
-	for _, list := range [][]entry{s.model.leases, s.model.queue} {
-		if at := find(list, id); at >= 0 {
-			list[at].over = true
+	switch {
+	case held == len(places):
+		return ledger.Granted, 0
+	case barred >= 0 || held > 0 || heavy >= 0 || (busy >= 0 && !wait):
+		for _, p := range places {
+			p.of.queue = without(p.of.queue, p.asks.id)
+			p.of.finish("")
 		}
-	}
-}
-
-// check compares everything inspect shows, which is a transition itself, and asserts the invariants by number.
-func (s *system) check(*rapid.T) {
-	s.model.settle()
-	s.model.promote()
-	state, err := s.ledger.Inspect(s.ctx, s.resource, 100)
-	s.agree("L8: held", state.Held, s.model.held(), err)
-	s.agree("operator", state.Operator, s.model.operator, nil)
-	var queue, want []string
-	for _, e := range state.Queue {
-		queue = append(queue, fmt.Sprint(e.ID, e.Weight))
-	}
-	for _, e := range s.model.queue {
-		want = append(want, fmt.Sprint(e.id, e.weight))
-	}
-	if diff := cmp.Diff(want, queue); diff != "" {
-		s.t.Fatalf("L3: queue (-model +ledger):\n%s", diff)
-	}
-	holders := make(map[string]int)
-	clear(s.tokens)
-	for _, e := range state.Holders {
-		holders[e.ID], s.tokens[e.ID] = e.Weight, e.Token
-	}
-	for _, e := range s.model.leases {
-		s.agree("L1: weight of "+e.id, holders[e.id], e.weight, nil)
-	}
-	s.agree("L1: leases", len(holders), len(s.model.leases), nil)
-	if state.Token < s.token {
-		s.t.Fatalf("L2: the last token went from %d back to %d", s.token, state.Token)
-	}
-	s.token = state.Token
-}
-
-func TestLedgerAgreesWithModel(t *testing.T) {
-	server := difftest.Redis(t)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr})
-	defer client.Close()
-	scripts := goredis.New(client)
-	t.Run("scripts", func(t *testing.T) { agreesWithModel(t, client, ledger.New(scripts), "model") })
-	t.Run("functions", func(t *testing.T) {
-		if _, err := ledger.New(scripts).InstallFunctions(t.Context()); err != nil {
-			t.Fatal(err)
+		switch {
+		case barred >= 0 || held > 0:
+			return ledger.Barred, max(barred, 0)
+		case heavy >= 0:
+			return ledger.Heavy, heavy
 		}
-		// A script would be met with NOPERM.
-		if err := client.Do(t.Context(), "acl", "setuser", "default", "-evalsha", "-eval").Err(); err != nil {
-			t.Fatal(err)
+		return ledger.Refused, busy
+	case busy < 0:
+		for _, p := range places {
+			p.of.queue = without(p.of.queue, p.asks.id)
+			p.of.grant(p.asks)
+			p.of.finish("")
 		}
-		agreesWithModel(t, client, ledger.New(asFunctions{scripts}), "model of functions")
-	})
-}
-
-// asFunctions is a transport that has transitions run as functions of the library.
-type asFunctions struct{ transport.Transport }
-
-func (f asFunctions) Do(ctx context.Context, c transport.Command) (any, error) {
-	return f.Transport.Do(ctx, asFunction(c))
-}
-
-func (f asFunctions) Pipeline(ctx context.Context, commands []transport.Command) []transport.Reply {
-	for i, c := range commands {
-		commands[i] = asFunction(c)
+		return ledger.Granted, 0
 	}
-	return f.Transport.Pipeline(ctx, commands)
-}
-
-func asFunction(c transport.Command) transport.Command {
-	if c.Words[0] == "evalsha" {
-		c.Words[0], c.Words[1] = "fcall", ledger.FunctionOf(c.Words[1].(string))
+	for _, p := range places {
+		if len(p.of.queue) == 0 {
+			p.of.wanted()
+		}
+		if stand < len(places) {
+			p.of.queue = append(without(p.of.queue, p.asks.id), p.asks)
+		}
+		p.of.finish(p.asks.id)
 	}
-	return c
-}
-
-func agreesWithModel(t *testing.T, client *redis.Client, l *ledger.Ledger, names string) {
-	run := 0
-	rapid.Check(t, func(t *rapid.T) {
-		run++
-		resource, err := ledger.NewResource(fmt.Sprint(names, " ", run))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := &system{
-			t: t, ctx: context.Background(), client: client, ledger: l, resource: resource,
-			model: model{barred: map[string]bool{}}, tokens: map[string]int64{},
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"acquire": s.acquire, "acquire again": s.acquire, "release": s.release, "cancel": s.cancel, "force": s.force,
-			"renew": s.renew, "resize": s.resize, "pass": s.pass, "": s.check,
-		})
-	})
+	return ledger.Waiting, 0
 }

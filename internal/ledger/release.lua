@@ -26,12 +26,8 @@ if not leaseWeight(record) then
   finish()
   return barred(id) and 2 or 0
 end
-local _, _, since, ttl, terms = lease(record)
-local restMs = since + (term(terms, 'h') or 0) - now
-drop(id, record, 'release')
-if restMs > 0 then
-  rest(id, record, restMs)
-end
+local _, _, _, ttl, terms = lease(record)
+giveBack(id, record)
 finish()
 if count == 0 and not head and not operator and not term(terms, 'p') and ttl > MEMORY then
   call('PEXPIRE', STATE, MEMORY, 'LT')

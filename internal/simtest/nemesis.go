@@ -15,10 +15,11 @@ type nemesis struct {
 	random  *rand.Rand
 	acts    []func()
 	evicted map[string]bool
+	watch   func() // looks at the keys of a workload; may be nil
 }
 
-func newNemesis(w *world) *nemesis {
-	n := &nemesis{world: w, random: w.plan.random("nemesis"), evicted: make(map[string]bool)}
+func newNemesis(w *world, watch func()) *nemesis {
+	n := &nemesis{world: w, random: w.plan.random("nemesis"), evicted: make(map[string]bool), watch: watch}
 	for _, turn := range []struct {
 		on  bool
 		act func()
@@ -31,7 +32,7 @@ func newNemesis(w *world) *nemesis {
 		{w.plan.Kills, n.kill},
 		{w.plan.Forces, n.force},
 		{w.plan.Resizes, n.resize},
-		{!w.plan.Ancient, n.forge}, // a message from the past could make a forged id real
+		{!w.plan.Ancient && w.plan.Workload == "", n.forge}, // a message from the past could make a forged id real
 	} {
 		if turn.on {
 			n.acts = append(n.acts, turn.act)

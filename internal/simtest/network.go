@@ -22,6 +22,7 @@ type network struct {
 
 	mu     sync.Mutex
 	engine *engine.Engine
+	told   map[string]bool // numbers that the server has sent, which may come back to it
 }
 
 func (n *network) server() *engine.Engine {

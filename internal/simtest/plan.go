@@ -10,6 +10,7 @@ import (
 // fault off.
 type Plan struct {
 	Seed     uint64
+	Workload string        // what the clients use, if it is not plain semaphores
 	Length   time.Duration // of the part with faults; a calm of calmFor follows
 	Boxes    int
 	Clients  int   // of each box

@@ -20,21 +20,56 @@ var fixedSeeds = []uint64{1, 2, 3, 4, 5, 6, 7, 8, 1004, 1092, 1168, 1171, 2004, 
 // from 1000 on, or from FROM=n.
 func TestSeeds(t *testing.T) {
 	seeds := fixedSeeds
-	if one, ok := variable(t, "SEED"); ok {
-		seeds = []uint64{one}
-	} else if many, ok := variable(t, "SEEDS"); ok {
-		from, set := variable(t, "FROM")
-		if !set {
-			from = 1000
-		}
-		seeds = nil
-		for i := range many {
-			seeds = append(seeds, from+i)
-		}
+	if chosen := chosenSeeds(t); chosen != nil {
+		seeds = chosen
 	}
 	for _, seed := range seeds {
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { Run(t, Draw(seed)) })
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			t.Parallel()
+			Run(t, Draw(seed))
+		})
 	}
+}
+
+// TestWorkloads is the same for each workload: its first three seeds, and those that have found something once.
+func TestWorkloads(t *testing.T) {
+	for name := range workloads {
+		seeds := append([]uint64{1, 2, 3}, foundIn[name]...)
+		if chosen := chosenSeeds(t); chosen != nil {
+			seeds = chosen
+		}
+		t.Run(name, func(t *testing.T) {
+			for _, seed := range seeds {
+				t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+					t.Parallel()
+					Run(t, DrawWorkload(name, seed))
+				})
+			}
+		})
+	}
+}
+
+// foundIn are the seeds that have found something in a workload.
+var foundIn = map[string][]uint64{}
+
+// chosenSeeds are those that the environment asks for, nil if it does not.
+func chosenSeeds(t *testing.T) (seeds []uint64) {
+	t.Helper()
+	if one, ok := variable(t, "SEED"); ok {
+		return []uint64{one}
+	}
+	many, ok := variable(t, "SEEDS")
+	from, set := variable(t, "FROM")
+	if !set {
+		from = 1000
+	}
+	for i := range many {
+		seeds = append(seeds, from+i)
+	}
+	if !ok {
+		return nil
+	}
+	return seeds
 }
 
 func variable(t *testing.T, name string) (uint64, bool) {

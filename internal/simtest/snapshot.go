@@ -40,16 +40,16 @@ type snapshot struct {
 
 // standing is one holder or waiter.
 type standing struct {
-	id, since, owner string
-	weight, limit    int
-	until            time.Time // lease expires; must be heard from
+	id, since, terms, owner string
+	weight, limit           int
+	until                   time.Time // lease expires; must be heard from
 }
 
 // place names a stay in the queue: who left and came back has another one.
 func (s standing) place() string { return s.id + "@" + s.since }
 
 func (s standing) label() string {
-	_, label, _ := strings.Cut(s.owner, " ")
+	_, label, _ := strings.Cut(s.owner, "\t")
 	return label
 }
 
@@ -112,17 +112,21 @@ func count(yes bool) int {
 	return 0
 }
 
-// readStanding reads "L weight token sinceMs ttlMs owner" or "W weight limit sinceMs ttlMs claimMs owner".
+// readStanding reads "L weight token sinceMs ttlMs terms owner" or "W weight limit sinceMs ttlMs claimMs terms owner",
+// where the label stands behind a tab in owner.
 func readStanding(id, record, untilMs string) (standing, bool) {
 	e := standing{id: id, until: time.UnixMilli(integer(untilMs))}
-	part := strings.SplitN(record, " ", 6)
-	if len(part) < 6 {
+	fields := 7
+	if strings.HasPrefix(record, "W ") {
+		fields = 8
+	}
+	part := strings.SplitN(record, " ", fields)
+	if len(part) < fields {
 		return e, false
 	}
-	e.weight, e.since, e.owner = int(integer(part[1])), part[3], part[5]
-	if part[0] == "W" {
+	e.weight, e.since, e.terms, e.owner = int(integer(part[1])), part[3], part[fields-2], part[fields-1]
+	if fields == 8 {
 		e.limit = int(integer(part[2]))
-		_, e.owner, _ = strings.Cut(e.owner, " ")
 	}
 	return e, true
 }
@@ -138,7 +142,13 @@ func integer(text string) int64 {
 // look takes a snapshot of each resource and checks what must hold of it.
 func (n *nemesis) look(thorough bool) {
 	ctx := context.Background()
+	if n.watch != nil {
+		n.watch()
+	}
 	for i := range n.world.plan.Limits {
+		if n.world.plan.Workload != "" {
+			break // those resources are not used
+		}
 		r := n.world.resource(resourceName(i))
 		alive := n.world.check.alive(r.Name)
 		s, err := takeSnapshot(ctx, n.world.direct, r.Keys())
@@ -271,6 +281,8 @@ func (c *checker) checkRemains(s *snapshot) {
 	for _, e := range slices.Concat(s.holders, s.queue) {
 		a := c.byLabel[e.label()]
 		switch {
+		case a == nil && e.owner != "": // an evicted record has none
+			c.violated("L7: %s of %q stands there, and nobody has asked for it", e.id, e.owner)
 		case a == nil || !e.until.After(s.at):
 		case !a.failed.IsZero() && s.at.After(a.failed.Add(c.graceOf(a))):
 			c.violated("L7: %s failed %v ago and is still there, until %v from now", a.label, s.at.Sub(a.failed),

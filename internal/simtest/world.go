@@ -2,10 +2,10 @@ package simtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +18,6 @@ import (
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/ledger"
-	"github.com/signalbox-io/signalbox/internal/transport"
 	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
@@ -31,6 +30,7 @@ type world struct {
 	direct  *redis.Client  // a client of the engine that no fault reaches
 	ledger  *ledger.Ledger // over direct
 	boxes   []*box
+	near    []*box    // that reach the server without a network; a restart and CLIENT KILL hit them too
 	ends    time.Time // of the clients' work
 	work    sync.WaitGroup
 }
@@ -56,7 +56,7 @@ func Run(t *testing.T, plan Plan) {
 			}
 		}()
 		w.run()
-		t.Logf("%d acquisitions, %d granted", len(w.check.byLabel), w.check.grants)
+		t.Logf("%d granted", w.check.grants)
 	})
 }
 
@@ -68,53 +68,37 @@ func newWorld(plan *Plan) (*world, error) {
 	t := &trace{origin: time.Now()}
 	check := newChecker(plan, t)
 	w := &world{plan: plan, trace: t, check: check, ends: t.origin.Add(plan.Length + calmFor)}
-	w.network = &network{plan: plan, trace: t, fault: check.broken, engine: e}
+	w.network = &network{plan: plan, trace: t, fault: check.broken, engine: e, told: make(map[string]bool)}
 	w.direct = redis.NewClient(&redis.Options{
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return w.network.direct() },
-		// CLIENT KILL and restarts hit this client too.
-		MaxRetries:               5,
+		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return w.network.direct() },
+		MaxRetries:               directTries, // CLIENT KILL and restarts hit this client too
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	w.ledger = ledger.New(insistent{goredis.New(w.direct)})
+	w.ledger = ledger.New(&steady{goredis.New(w.direct)})
 	for i := range plan.Boxes {
 		w.boxes = append(w.boxes, w.newBox(i))
 	}
 	return w, nil
 }
 
-// insistent asks again when a connection broke: CLIENT KILL and restarts hit the world's own, too, and a transport sends
-// nothing twice by itself. What the world asks may be done twice.
-type insistent struct{ transport.Transport }
-
-// insistentTries is more than breaks in a row.
-const insistentTries = 5
-
-// Do is part of transport.Transport.
-func (i insistent) Do(ctx context.Context, command transport.Command) (value any, err error) {
-	for range insistentTries {
-		var answer *transport.ServerError
-		if value, err = i.Transport.Do(ctx, command); err == nil || errors.As(err, &answer) {
-			break
-		}
-	}
-	return value, err
-}
-
-// Pipeline is part of transport.Transport.
-func (i insistent) Pipeline(ctx context.Context, commands []transport.Command) []transport.Reply {
-	replies := make([]transport.Reply, len(commands))
-	for n, command := range commands {
-		replies[n].Value, replies[n].Err = i.Do(ctx, command)
-	}
-	return replies
-}
-
-// newBox makes a box as signalbox.Open would, except for the time that the client is patient for.
+// newBox makes a box on a host of its own.
 func (w *world) newBox(number int) *box {
 	h := newHost(w.network, fmt.Sprintf("box%d", number))
 	w.check.hosts[h.name] = h
+	return w.boxOver(h, h.dial)
+}
+
+// newNearBox makes a box that no fault of the network reaches.
+func (w *world) newNearBox(name string) *box {
+	b := w.boxOver(newHost(w.network, name), func(context.Context) (net.Conn, error) { return w.network.direct() })
+	w.near = append(w.near, b)
+	return b
+}
+
+// boxOver makes a box as signalbox.Open would, except for the time that the client is patient for.
+func (w *world) boxOver(h *host, dial func(context.Context) (net.Conn, error)) *box {
 	client := redis.NewClient(&redis.Options{
-		Dialer:     func(ctx context.Context, _, _ string) (net.Conn, error) { return h.dial(ctx) },
+		Dialer:     func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		MaxRetries: -1, ContextTimeoutEnabled: true,
 		DialTimeout: w.plan.Timeout, ReadTimeout: w.plan.Timeout, WriteTimeout: w.plan.Timeout,
 		// A pool that nobody has to queue for: go-redis keeps the timers of those who do for the whole process, and
@@ -129,32 +113,45 @@ func (w *world) newBox(number int) *box {
 }
 
 func (w *world) run() {
+	var load workload
+	if w.plan.Workload != "" {
+		load = workloads[w.plan.Workload](w)
+	}
+	var beside sync.WaitGroup // ends with stop
+	stop := make(chan struct{})
 	for _, b := range w.boxes {
 		for i := range w.plan.Clients {
-			c := newClient(w, b, i)
-			w.work.Go(c.run)
+			w.work.Go(w.client(load, b, i))
 		}
 	}
-	director := make(chan struct{})
-	stop := make(chan struct{})
-	go func() {
-		defer close(director)
-		newNemesis(w).run(stop)
-	}()
+	if load.aside != nil {
+		beside.Go(func() { load.aside(stop) })
+	}
+	beside.Go(func() { newNemesis(w, load.look).run(stop) })
 	w.await("the clients", w.work.Wait)
 	close(stop)
-	<-director
+	beside.Wait()
 	w.finish()
+}
+
+// client returns what one goroutine of a box does.
+func (w *world) client(load workload, b *box, number int) func() {
+	if load.turn == nil {
+		return newClient(w, b, number).run
+	}
+	a := newActor(w, b, number)
+	return func() { a.run(load.turn) }
 }
 
 // finish closes everything and looks for what is left.
 func (w *world) finish() {
-	for _, b := range w.boxes {
+	all := slices.Concat(w.boxes, w.near)
+	for _, b := range all {
 		w.work.Go(func() { w.check.must("close the box", b.Close()) })
 	}
 	w.await("Close of the boxes", w.work.Wait)
 	w.nothingLeft()
-	for _, b := range w.boxes {
+	for _, b := range all {
 		w.check.must("close the client", b.client.Close())
 	}
 	w.check.must("close the client", w.direct.Close())
@@ -210,6 +207,9 @@ func (w *world) nothingLeft() {
 	}
 	// A mended or resized state lives a tail longer than the keys it is about, which have one themselves.
 	time.Sleep(2*max(w.plan.longestTTL(), w.plan.Claim) + 2*tail + time.Second)
+	if w.plan.Workload != "" {
+		time.Sleep(5 * time.Minute) // latches and fences remember for as long as they are told
+	}
 	keys, err := w.direct.Keys(ctx, "*").Result()
 	w.check.must("list the keys", err)
 	if len(keys) > 0 {
