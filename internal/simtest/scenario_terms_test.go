@@ -133,7 +133,7 @@ func TestADeadGroupLeavesItsPlaces(t *testing.T) {
 		})
 		s.boxes[1].host.crash()
 		s.within(time.Second, 4*time.Second+moment, "x behind the dead group", func() {
-			x, err := s.boxes[2].Mutex("x").Acquire(context.Background())
+			x, err := s.boxes[2].Mutex("x").Acquire(context.Background(), signalbox.TTL(3*time.Second))
 			s.must(err)
 			s.release(x)
 		})
