@@ -122,7 +122,8 @@ local function drop(id, record, kind)
   ended(kind, id, record)
 end
 
--- rest puts the permits of a lease that has ended aside for ms, as a lease that nobody can renew or release.
+-- rest puts the permits of a lease that has ended aside for ms, as a lease that nobody can renew or release. The head of
+-- the queue may know only of an expiry that is much later.
 local function rest(id, record, ms)
   local weight, fence, _, _, _, owner = lease(record)
   leasesNew = leasesNew or count == 0
@@ -130,6 +131,9 @@ local function rest(id, record, ms)
   write('!' .. id, string.format('L %d %d %d %d - %s', weight, fence, now, ms, owner))
   held, count, dirty = held + weight, count + 1, true
   leasesUntil = math.max(leasesUntil, ms)
+  if head then
+    tell(head, string.format('ask %s %d', head, ms))
+  end
 end
 
 -- giveBack ends the lease of an id by its holder's will. What it was to hold at least rests until then.

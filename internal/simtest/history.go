@@ -23,6 +23,9 @@ const (
 	releases verb = "releases" // and it had been held
 	mayTake  verb = "may take" // an acquire with an error: unknown outcome
 	mayGive  verb = "may give" // what takes it back, or a release with an error
+	reweighs verb = "reweighs" // an upgrade or a downgrade, to the weight `to`
+	keeps    verb = "keeps"    // an upgrade that was refused
+	looks    verb = "looks"    // who leads: the token of the lease that is held, 0 if none is
 )
 
 // operation is the input of porcupine's model; the answer is part of it.
@@ -31,6 +34,7 @@ type operation struct {
 	verb     verb
 	label    string
 	weight   int
+	to       int   // the weight after reweighs
 	token    int64 // of a grant
 }
 
@@ -47,7 +51,7 @@ const never = int64(1) << 62
 
 func (h *history) now() int64 { return time.Since(h.begun).Nanoseconds() }
 
-func (h *history) add(client int, call, back int64, input operation) {
+func (h *history) add(client int, call, back int64, input any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.operations = append(h.operations, porcupine.Operation{ClientId: client, Input: input, Call: call, Return: back})
@@ -101,6 +105,21 @@ func step(s ledgerState, o operation, limit int, strict bool) (next []any) {
 	case releases:
 		if holds {
 			next = append(next, s.without(o))
+		}
+	case reweighs:
+		grown := o.to <= o.weight || o.token > s.token
+		if holds && s.sum-o.weight+o.to <= limit && grown {
+			to := o
+			to.weight = o.to
+			next = append(next, s.without(o).with(to))
+		}
+	case keeps:
+		if holds && (!strict || s.sum-o.weight+o.to > limit) {
+			next = append(next, s)
+		}
+	case looks:
+		if (s.sum > 0 && o.token == s.token) || (s.sum == 0 && o.token == 0) {
+			next = append(next, s)
 		}
 	case mayTake:
 		next = append(next, s)

@@ -1,0 +1,237 @@
+package simtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/signalbox-io/signalbox"
+)
+
+// What is promised of time, to the moment. The claim time is long, so that a message that is not sent costs ten seconds: a
+// heartbeat must not be what brings the turn.
+
+const (
+	slowClaim = 30 * time.Second
+	moment    = 20 * time.Millisecond
+)
+
+// within runs fn and checks how long it took.
+func (s *scene) within(least, most time.Duration, what string, fn func()) {
+	s.Helper()
+	begun := time.Now()
+	fn()
+	if took := time.Since(begun); took < least || took > most {
+		s.Errorf("%s after %v, want %v to %v", what, took, least, most)
+	}
+}
+
+// later runs fn in the background, and returns when what it waits for has surely begun.
+func later[T any](fn func() T) <-chan T {
+	done := make(chan T, 1)
+	go func() { done <- fn() }()
+	time.Sleep(50 * time.Millisecond)
+	return done
+}
+
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Error(err)
+	}
+}
+
+func TestALockDelayEndsToTheMoment(t *testing.T) {
+	play(t, slowClaim, 2, func(s *scene) {
+		lease, err := s.mutex(0).Acquire(context.Background(), signalbox.TTL(time.Second), signalbox.LockDelay(2*time.Second))
+		s.must(err)
+		granted := s.queue(1, time.Minute)
+		s.boxes[0].host.crash()
+		left := time.Until(lease.Deadline())
+		s.within(left+2*time.Second, left+2*time.Second+margins, "granted", func() { s.release(<-granted) })
+	})
+}
+
+// margins is by how much a holder may be more careful than the server.
+const margins = 500*time.Millisecond + moment
+
+func TestHoldAtLeastEndsToTheMoment(t *testing.T) {
+	play(t, slowClaim, 2, func(s *scene) {
+		lease, err := s.mutex(0).Acquire(context.Background(), signalbox.TTL(time.Minute), signalbox.HoldAtLeast(2*time.Second))
+		s.must(err)
+		granted := s.queue(1, time.Minute)
+		s.release(lease)
+		s.within(1900*time.Millisecond, 1950*time.Millisecond+moment, "granted", func() { s.release(<-granted) })
+	})
+}
+
+func TestPacedWaitersGetTheirTurnToTheMoment(t *testing.T) {
+	play(t, slowClaim, 3, func(s *scene) {
+		pace := signalbox.Pace(signalbox.Every(time.Second), 1)
+		acquire := func(box int) *signalbox.Lease {
+			lease, err := s.boxes[box].Semaphore("paced", 9).Acquire(context.Background(), pace)
+			s.must(err)
+			return lease
+		}
+		first := acquire(0)
+		second := later(func() *signalbox.Lease { return acquire(1) })
+		third := later(func() *signalbox.Lease { return acquire(2) })
+		s.within(850*time.Millisecond, 900*time.Millisecond+moment, "the second", func() { s.release(<-second) })
+		s.within(950*time.Millisecond, time.Second+moment, "the third", func() { s.release(<-third) })
+		s.release(first)
+	})
+}
+
+func TestAGroupIsTold(t *testing.T) {
+	play(t, slowClaim, 3, func(s *scene) {
+		group := func(box int) []signalbox.Request {
+			return []signalbox.Request{s.boxes[box].Mutex("x").Request(), s.boxes[box].Mutex("y").Request()}
+		}
+		x, err := s.boxes[0].Mutex("x").Acquire(context.Background(), signalbox.NoticeWaiters())
+		s.must(err)
+		y, err := s.boxes[0].Mutex("y").Acquire(context.Background())
+		s.must(err)
+		wait := func(box int) func() *signalbox.Leases {
+			return func() *signalbox.Leases {
+				all, err := s.boxes[box].AcquireAll(context.Background(), group(box))
+				s.must(err)
+				return all
+			}
+		}
+		first := later(wait(1))
+		second := later(wait(2))
+		select {
+		case <-x.Wanted():
+		default:
+			t.Error("the holder has no notice of the group")
+		}
+		s.release(x)
+		s.within(0, moment, "nothing", func() {
+			select {
+			case <-first:
+				t.Error("granted with y missing")
+			default:
+			}
+		})
+		s.release(y)
+		var all *signalbox.Leases
+		s.within(0, moment, "the first group", func() { all = <-first })
+		s.must(all.Release(context.Background()))
+		s.within(0, moment, "the second group", func() { s.must((<-second).Release(context.Background())) })
+	})
+}
+
+// A group at the head of a queue that dies there stands in the way for its claim time and no longer.
+func TestADeadGroupLeavesItsPlaces(t *testing.T) {
+	play(t, 3*time.Second, 3, func(s *scene) {
+		y, err := s.boxes[0].Mutex("y").Acquire(context.Background(), signalbox.TTL(3*time.Second))
+		s.must(err)
+		later(func() error {
+			_, err := s.boxes[1].AcquireAll(context.Background(),
+				[]signalbox.Request{s.boxes[1].Mutex("x").Request(), s.boxes[1].Mutex("y").Request()})
+			return err
+		})
+		s.boxes[1].host.crash()
+		s.within(time.Second, 4*time.Second+moment, "x behind the dead group", func() {
+			x, err := s.boxes[2].Mutex("x").Acquire(context.Background(), signalbox.TTL(3*time.Second))
+			s.must(err)
+			s.release(x)
+		})
+		s.release(y)
+	})
+}
+
+func TestALatchOpensForAllAtOnce(t *testing.T) {
+	play(t, slowClaim, 3, func(s *scene) {
+		latch := func(box int) *signalbox.Latch {
+			return s.boxes[box].Latch("latch", 2, signalbox.LatchKeep(time.Second))
+		}
+		open := []<-chan error{
+			later(func() error { return latch(0).Await(context.Background()) }),
+			later(func() error { return latch(1).Await(context.Background()) }),
+		}
+		_, err := latch(2).CountDown(context.Background(), "one")
+		s.must(err)
+		time.Sleep(500 * time.Millisecond)
+		_, err = latch(2).CountDown(context.Background(), "two")
+		s.must(err)
+		for _, done := range open {
+			s.within(0, moment, "open", func() { s.must(<-done) })
+		}
+	})
+}
+
+func TestABarrierOpensForAllAtOnce(t *testing.T) {
+	play(t, 2*time.Second, 3, func(s *scene) {
+		wait := func(box int) func() int64 {
+			return func() int64 {
+				round, err := s.boxes[box].Barrier("barrier", 3).Wait(context.Background())
+				s.must(err)
+				return round
+			}
+		}
+		first, second := later(wait(0)), later(wait(1))
+		var rounds [3]int64
+		s.within(0, moment, "open", func() { rounds = [3]int64{wait(2)(), <-first, <-second} })
+		if rounds[0] == 0 || rounds[0] != rounds[1] || rounds[1] != rounds[2] {
+			t.Errorf("rounds of one opening: %v", rounds)
+		}
+	})
+}
+
+// What one process may pass on inside it is bounded: then the others have their turn.
+func TestLocalHandoffDoesNotKeepOthersOut(t *testing.T) {
+	play(t, slowClaim, 2, func(s *scene) {
+		const handoffs = 3
+		acquire := func() *signalbox.Lease {
+			lease, err := s.mutex(0).Acquire(context.Background(), signalbox.LocalHandoff(handoffs))
+			s.must(err)
+			return lease
+		}
+		held := acquire()
+		var inside []<-chan *signalbox.Lease
+		for range handoffs + 2 {
+			inside = append(inside, later(acquire))
+		}
+		other := s.queue(1, time.Minute)
+		for i := range handoffs {
+			id := held.ID()
+			s.release(held)
+			if held = <-inside[i]; held.ID() != id {
+				t.Errorf("handoff %d took another lease", i)
+			}
+		}
+		s.release(held)
+		s.within(0, moment, "the other process", func() { s.release(<-other) })
+		for _, next := range inside[handoffs:] {
+			s.within(0, moment, "the next inside", func() { s.release(<-next) })
+		}
+	})
+}
+
+// Readers that stand behind a writer go in together when it leaves or becomes a reader.
+func TestReadersGoInTogether(t *testing.T) {
+	play(t, slowClaim, 4, func(s *scene) {
+		read := func(box int) func() *signalbox.Lease {
+			return func() *signalbox.Lease {
+				lease, err := s.boxes[box].RWMutex("rw").Read().Acquire(context.Background())
+				s.must(err)
+				return lease
+			}
+		}
+		lock := s.boxes[0].RWMutex("rw")
+		writer, err := lock.Write().Acquire(context.Background())
+		s.must(err)
+		first, second := later(read(1)), later(read(2))
+		s.must(lock.Downgrade(context.Background(), writer))
+		s.within(0, moment, "the readers", func() {
+			one, two := <-first, <-second
+			for _, lease := range []*signalbox.Lease{writer, one, two} {
+				s.must(lease.Err())
+			}
+			s.release(one)
+			s.release(two)
+		})
+		s.release(writer)
+	})
+}
