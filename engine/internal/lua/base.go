@@ -119,6 +119,9 @@ func (s *state) load(l *glua.LState) int {
 		if text == "" {
 			break
 		}
+		if source.Len()+len(text) > maxSourceBytes {
+			raise(l, noMemory)
+		}
 		source.WriteString(text)
 	}
 	return s.loadChunk(l, source.String(), name)
@@ -132,6 +135,9 @@ func (s *state) loadstring(l *glua.LState) int {
 // loadChunk compiles text at run time. It is rewritten like a script, so it
 // can reach no more than one.
 func (s *state) loadChunk(l *glua.LState, source, name string) int {
+	const treeFactor = 100 // the syntax tree's bytes for each of the text
+	s.meter.reserve(l, treeFactor*min(len(source), maxSourceBytes))
+	s.meter.pass(l, min(len(source), maxSourceBytes))
 	proto, err := s.compile(source, chunkName(name))
 	if err != nil {
 		l.Push(glua.LNil)
@@ -260,7 +266,9 @@ func (s *state) rawset(l *glua.LState) int {
 	if s.isFrozen(t) {
 		raisePlain(l, readonlyMessage)
 	}
-	l.RawSet(t, checkAny(l, 2, "rawset"), checkAny(l, 3, "rawset"))
+	key, value := checkAny(l, 2, "rawset"), checkAny(l, 3, "rawset")
+	s.reserveKey(l, t, key)
+	l.RawSet(t, key, value)
 	l.SetTop(1)
 	return 1
 }

@@ -20,6 +20,9 @@ func (s *state) compile(source, name string) (proto *glua.FunctionProto, err err
 			proto, err = nil, fmt.Errorf("%s:1: %v", name, fault)
 		}
 	}()
+	if len(source) > maxSourceBytes {
+		return nil, fmt.Errorf("%s:1: %s", name, noMemory)
+	}
 	source = skipShebang(source)
 	chunk, err := parse.Parse(strings.NewReader(source), name)
 	if err != nil {
