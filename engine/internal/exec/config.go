@@ -1,7 +1,9 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 // no meaning here are not listed: CONFIG SET of them is an error, not a lie.
 type config struct {
 	maxBulkBytes int64
+	busyReplyMs  int64 // from when on a script is busy; 0 for never
 	params       map[string]param
 }
 
@@ -23,7 +26,7 @@ type param struct {
 }
 
 func newConfig(m *Machine) *config {
-	cfg := &config{maxBulkBytes: 512 << 20}
+	cfg := &config{maxBulkBytes: 512 << 20, busyReplyMs: 5000}
 	fixed := func(value string) param { return param{get: func() string { return value }} }
 	cfg.params = map[string]param{
 		"appendonly":       fixed("no"),
@@ -44,6 +47,8 @@ func newConfig(m *Machine) *config {
 		"zset-max-listpack-entries": fixed("128"),
 		"zset-max-listpack-value":   fixed("64"),
 		"set-max-intset-entries":    fixed("512"),
+		"busy-reply-threshold":      countParam(&cfg.busyReplyMs),
+		"lua-time-limit":            countParam(&cfg.busyReplyMs), // its name before 7.0
 		"proto-max-bulk-len":        bytesParam(&cfg.maxBulkBytes, 1<<20),
 		"requirepass": {
 			get: func() string { return m.options.Password },
@@ -51,6 +56,24 @@ func newConfig(m *Machine) *config {
 		},
 	}
 	return cfg
+}
+
+// countParam is a number from 0.
+func countParam(target *int64) param {
+	return param{
+		get: func() string { return strconv.FormatInt(*target, 10) },
+		set: func(value string) error {
+			n, err := strconv.ParseInt(value, 10, 64)
+			switch {
+			case err != nil:
+				return errors.New("argument couldn't be parsed into an integer")
+			case n < 0:
+				return fmt.Errorf("argument must be between 0 and %d inclusive", int64(math.MaxInt64))
+			}
+			*target = n
+			return nil
+		},
+	}
 }
 
 // bytesParam is a size in bytes, at least least; it may be set with a unit.

@@ -29,6 +29,10 @@ type Options struct {
 	Process func() Process
 	// Log takes messages of scripts (redis.log). May be nil.
 	Log func(level int, message string)
+	// Interrupt is called now and then while a script runs. It tells the time,
+	// and whether the shell is closing, so that the script must end. With
+	// letIn it lets others call the machine for a moment first. May be nil.
+	Interrupt func(letIn bool) (nowUs int64, closing bool)
 }
 
 // Process is what INFO says of the process around the machine.
@@ -46,6 +50,7 @@ type Machine struct {
 	table    *command.Table
 	config   *config
 	scripts  *lua.VM
+	library  libraries
 	rand     *rand.Rand
 	options  Options
 	sessions map[int64]*Session
@@ -59,6 +64,7 @@ type Machine struct {
 	blockings uint64
 	current   *Session // whose request is being run
 	script    *Session // runs the commands of scripts
+	running   running
 	contexts  []*command.Ctx
 	depth     int
 	executing bool   // inside EXEC
@@ -79,6 +85,8 @@ type Effects struct {
 	Wake []*Session
 	// Close are other sessions whose connections are to be closed.
 	Close []*Session
+	// Shutdown asks for the end of the engine.
+	Shutdown bool
 }
 
 // New returns an empty machine. nowUs is the time, in µs since the epoch.
@@ -97,10 +105,11 @@ func New(options Options, nowUs int64) *Machine {
 	}
 	m.config = newConfig(m)
 	m.scripts = lua.New(m.options.Log)
+	m.library = newLibraries(m.options.Log)
 	m.script = &Session{machine: m, authenticated: true}
 	m.table = command.NewTable(append(command.Data(),
 		m.connectionSpecs(), m.clientSpecs(), m.transactionSpecs(), m.pubsubSpecs(),
-		m.scriptingSpecs(), m.configSpecs(), m.infoSpecs(), m.introspectSpecs())...)
+		m.scriptingSpecs(), m.functionSpecs(), m.shutdownSpecs(), m.configSpecs(), m.infoSpecs(), m.introspectSpecs())...)
 	m.stats.calls = make([]callStats, m.table.Count())
 	return m
 }
@@ -148,7 +157,7 @@ func (m *Machine) Sessions() int { return len(m.sessions) }
 // TakeEffects returns what has accumulated since the last call.
 func (m *Machine) TakeEffects() Effects {
 	taken := m.effects
-	if taken.Wake == nil && taken.Close == nil {
+	if taken.Wake == nil && taken.Close == nil && !taken.Shutdown {
 		return taken
 	}
 	m.effects = Effects{}
@@ -160,7 +169,8 @@ func (m *Machine) TakeEffects() Effects {
 
 // wake notes that a session other than the caller has something to be written.
 func (m *Machine) wake(s *Session) {
-	if !s.woken {
+	// The one whose script runs is in the middle of its reply.
+	if !s.woken && s != m.running.caller {
 		s.woken = true
 		m.effects.Wake = append(m.effects.Wake, s)
 	}
@@ -267,6 +277,8 @@ func (m *Machine) allowed(s *Session, spec *command.Spec) error {
 			"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 	case s.transaction != nil && spec.Flags&command.NoMulti != 0:
 		return command.Error("ERR Command not allowed inside a transaction")
+	case m.running.active && spec.Flags&command.AllowBusy == 0:
+		return m.errBusy()
 	}
 	return nil
 }
@@ -313,6 +325,9 @@ func (m *Machine) count(spec *command.Spec) *callStats { return &m.stats.calls[s
 // returns after a bounded time; more says that there is likely more to do.
 func (m *Machine) Tick(nowUs int64) (more bool) {
 	const maxRounds = 64
+	if m.Busy() {
+		return false
+	}
 	m.nowUs = nowUs
 	for i := range keyspace.Databases {
 		if db := m.space.DB(i); db.VolatileLen() > 0 && db.ActiveExpire(m.rand, nowUs/1000, maxRounds) {
@@ -335,7 +350,10 @@ func (m *Machine) HasVolatile() bool {
 }
 
 // Close ends the machine's scripts. Sessions are the shell's to end.
-func (m *Machine) Close() { m.scripts.Close() }
+func (m *Machine) Close() {
+	m.scripts.Close()
+	m.library.clear()
+}
 
 // each visits the sessions in order of their ids.
 func (m *Machine) each(visit func(s *Session)) {

@@ -45,6 +45,8 @@ type Server struct {
 	ticking   bool
 	closed    bool
 	done      chan struct{}
+	leave     sync.Once
+	leaving   chan struct{} // closed before done, so that a script gives the lock back
 
 	maxWaitingBytes int // never changes
 }
@@ -72,6 +74,7 @@ func New(options Options) *Server {
 		bySession: map[*exec.Session]sink{},
 		listeners: map[net.Listener]struct{}{},
 		done:      make(chan struct{}),
+		leaving:   make(chan struct{}),
 
 		maxWaitingBytes: maxWaitingBytes,
 	}
@@ -86,6 +89,7 @@ func New(options Options) *Server {
 		MaxClients: options.MaxClients,
 		Process:    processInfo,
 		Log:        options.Log,
+		Interrupt:  s.interrupt,
 	}, nowUs())
 	return s
 }
@@ -245,6 +249,9 @@ func (s *Server) carryOut() (after []sink) {
 			after = append(after, sink)
 		}
 	}
+	if effects.Shutdown {
+		_ = s.stop() // a listener that cannot be closed does not keep the engine open
+	}
 	s.armExpiry()
 	return after
 }
@@ -295,27 +302,56 @@ func (s *Server) tick() {
 	settle(after)
 }
 
+// interrupt tells a running script the time, and whether it must end. The lock
+// is held by whoever runs the script; with letIn it is given back for a moment.
+func (s *Server) interrupt(letIn bool) (now int64, closing bool) {
+	const moment = time.Millisecond
+	if letIn {
+		s.mu.Unlock()
+		select {
+		case <-time.After(moment):
+		case <-s.leaving:
+		}
+		s.mu.Lock()
+	}
+	select {
+	case <-s.leaving:
+		closing = true
+	default:
+	}
+	return nowUs(), closing
+}
+
 // Close closes every listener and connection and waits until all has ended.
 // The data is gone. Close is safe to call more than once.
 func (s *Server) Close() error {
-	var errs []error
+	s.leave.Do(func() { close(s.leaving) })
 	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		close(s.done)
-		if s.expiry != nil {
-			s.expiry.Stop()
-		}
-		for l := range s.listeners {
-			errs = append(errs, l.Close())
-		}
-		for c := range s.conns {
-			c.abandon()
-		}
-		defer s.closeMachine()
-	}
+	err := s.stop()
 	s.mu.Unlock()
 	s.tasks.Wait()
+	s.closeMachine()
+	return err
+}
+
+// stop closes every listener and connection. The lock is held.
+func (s *Server) stop() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	s.leave.Do(func() { close(s.leaving) })
+	close(s.done)
+	if s.expiry != nil {
+		s.expiry.Stop()
+	}
+	var errs []error
+	for l := range s.listeners {
+		errs = append(errs, l.Close())
+	}
+	for c := range s.conns {
+		c.abandon()
+	}
 	return errors.Join(errs...)
 }
 
