@@ -20,8 +20,9 @@
 //	         until no key is ready (never recursively)
 //
 // Files: machine.go the way above; session.go one client; blocking.go,
-// transaction.go, pubsub.go, scripting.go what their names say; connection.go,
-// client.go, config.go, info.go, debug.go, introspect.go the commands on the engine
-// itself. To add a command of the engine itself, add its record to the family
+// transaction.go, pubsub.go, scripting.go, functions.go what their names say;
+// running.go a script while it runs, and how it lets others in; connection.go,
+// client.go, config.go, info.go, debug.go, introspect.go, shutdown.go the
+// commands on the engine itself. To add a command of the engine itself, add its record to the family
 // of its file.
 package exec

@@ -40,7 +40,6 @@ type running struct {
 	wrote    bool // it has called a command that writes
 	busy     bool // it has been running for too long
 	killed   bool
-	flags    lua.Flags
 	caller   *Session
 	name     string   // of the function
 	request  [][]byte // of the caller
@@ -89,7 +88,7 @@ func (m *Machine) startScript(c *command.Ctx, flags lua.Flags, readOnly bool) er
 	}
 	caller := session(c)
 	m.running = running{
-		active: true, caller: caller, flags: flags, request: c.Args,
+		active: true, caller: caller, request: c.Args,
 		readOnly: readOnly || declared && flags&lua.NoWrites != 0,
 	}
 	m.script.db = caller.db

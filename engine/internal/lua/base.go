@@ -47,7 +47,9 @@ func baseCollect(l *glua.LState) int {
 	switch option := optString(l, 1, "collectgarbage", "collect"); option {
 	case "count":
 		return baseGcinfo(l)
-	case "collect", "stop", "restart", "step", "setpause", "setstepmul":
+	case "step":
+		l.Push(glua.LFalse)
+	case "collect", "stop", "restart", "setpause", "setstepmul":
 		l.Push(glua.LNumber(0))
 	default:
 		argError(l, 1, "collectgarbage", "invalid option '"+option+"'")
@@ -363,7 +365,7 @@ func (s *state) display(v glua.LValue) string {
 	switch v := v.(type) {
 	case *glua.LFunction:
 		if v.IsG {
-			return fmt.Sprintf("builtin: %p", v)
+			return fmt.Sprintf("function: %p", v)
 		}
 	case *glua.LUserData:
 		if v == jsonNull {

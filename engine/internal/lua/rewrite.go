@@ -2,6 +2,7 @@ package lua
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/yuin/gopher-lua/ast"
 )
@@ -16,7 +17,7 @@ import (
 //     then needs no indirection at all;
 //   - redis.call and the like, when redis is the global, become one look-up
 //     of the global "redis.call" (libraries cannot change);
-//   - numbers with leading zeros are decimal;
+//   - numbers with leading zeros are decimal; there is no goto;
 //   - an index that is assigned to may go through a look at the memory it
 //     takes (see watch.go).
 //
@@ -80,6 +81,12 @@ func (r *rewriter) descend() {
 	}
 }
 
+// mistake is a syntax error that the parser lets pass; compile recovers it.
+type mistake struct {
+	line int
+	text string
+}
+
 func (r *rewriter) ascend() { r.depth-- }
 
 func (r *rewriter) block(stmts []ast.Stmt) {
@@ -130,6 +137,10 @@ func (r *rewriter) stmt(s ast.Stmt) {
 		r.funcDef(s)
 	case *ast.ReturnStmt:
 		r.exprs(s.Exprs)
+	case *ast.GotoStmt: // a name in Lua 5.1
+		panic(mistake{s.Line(), "'=' expected near '" + s.Label + "'"})
+	case *ast.LabelStmt:
+		panic(mistake{s.Line(), "unexpected symbol near ':'"})
 	}
 }
 
@@ -223,9 +234,12 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 	defer r.ascend()
 	switch e := e.(type) {
 	case *ast.NumberExpr:
-		if f, ok := parseNumber(e.Value); ok {
-			e.Value = strconv.FormatFloat(float64(f), 'g', -1, 64)
+		f, ok := parseNumber(e.Value)
+		if !ok {
+			// The scanner takes the end of the text for a byte of the number.
+			panic(mistake{e.Line(), "malformed number near '" + strings.TrimRight(e.Value, "\xff") + "'"})
 		}
+		e.Value = strconv.FormatFloat(float64(f), 'g', -1, 64)
 	case *ast.AttrGetExpr:
 		return r.attribute(e)
 	case *ast.TableExpr:

@@ -204,7 +204,7 @@ func (s *state) failure(err error) string {
 		return "ERR " + err.Error()
 	}
 	if table, ok := api.Object.(*glua.LTable); ok {
-		if message, _ := toText(table.RawGetString("err")); message != "" {
+		if message, ok := toText(table.RawGetString("err")); ok {
 			return strings.TrimRight(message, "\r\n")
 		}
 		return "ERR unknown error"
