@@ -237,7 +237,7 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 		f, ok := parseNumber(e.Value)
 		if !ok {
 			// The scanner takes the end of the text for a byte of the number.
-			panic(mistake{e.Line(), "malformed number near '" + strings.TrimRight(e.Value, "\xff") + "'"})
+			panic(mistake{e.Line(), "malformed number near '" + strings.TrimSuffix(e.Value, "\xff") + "'"})
 		}
 		e.Value = strconv.FormatFloat(float64(f), 'g', -1, 64)
 	case *ast.AttrGetExpr:
