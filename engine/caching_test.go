@@ -41,7 +41,7 @@ func TestRueidisCachesOnItsSide(t *testing.T) {
 			}
 			defer client.Close()
 			other := dialTCP(t, addr)
-			send(t, other, "SET", key, "1")
+			do(t, other, "SET", key, "1")
 			awaitInvalidation(t, invalid, key, name == "broadcast")
 
 			read := func(want string, wantHit bool) {
@@ -53,14 +53,14 @@ func TestRueidisCachesOnItsSide(t *testing.T) {
 			}
 			read("1", false)
 			read("1", true)
-			send(t, other, "SET", key, "2")
+			do(t, other, "SET", key, "2")
 			awaitInvalidation(t, invalid, key, true)
 			read("2", false)
 			read("2", true)
-			send(t, other, "PEXPIRE", key, "1")
+			do(t, other, "PEXPIRE", key, "1")
 			awaitInvalidation(t, invalid, key, true)
 			awaitInvalidation(t, invalid, key, name == "broadcast") // and when it expires
-			send(t, other, "SET", key, "3")
+			do(t, other, "SET", key, "3")
 			awaitInvalidation(t, invalid, key, name == "broadcast")
 			read("3", false)
 		})
@@ -104,9 +104,9 @@ func TestTheTrackingTableIsBounded(t *testing.T) {
 	}
 	defer conn.Close()
 	const most, read = 10, 50
-	send(t, conn, "HELLO", "3")
-	send(t, conn, "CONFIG", "SET", "tracking-table-max-keys", fmt.Sprint(most))
-	send(t, conn, "CLIENT", "TRACKING", "ON")
+	do(t, conn, "HELLO", "3")
+	do(t, conn, "CONFIG", "SET", "tracking-table-max-keys", fmt.Sprint(most))
+	do(t, conn, "CLIENT", "TRACKING", "ON")
 	calledBack := map[string]bool{}
 	receive := func() difftest.Value {
 		for {

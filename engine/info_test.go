@@ -14,7 +14,7 @@ import (
 // infoOf sends INFO and returns its lines, and its headings.
 func infoOf(t *testing.T, conn *difftest.Conn, sections ...string) (lines, headings []string) {
 	t.Helper()
-	text := send(t, conn, append([]string{"INFO"}, sections...)...).Text
+	text := do(t, conn, append([]string{"INFO"}, sections...)...).Text
 	for line := range strings.SplitSeq(text, "\r\n") {
 		if strings.HasPrefix(line, "#") {
 			headings = append(headings, line)
@@ -29,8 +29,8 @@ func TestInfoHasTheSectionsOfRedis(t *testing.T) {
 	redis, _ := connectTwo(t, difftest.Redis(t).Dial)
 	ours, _ := connectTwo(t, dial(t))
 	for _, conn := range []*difftest.Conn{redis, ours} {
-		send(t, conn, "SET", "k", "v")
-		send(t, conn, "GET")
+		do(t, conn, "SET", "k", "v")
+		do(t, conn, "GET")
 	}
 	for _, sections := range [][]string{
 		nil,
@@ -138,9 +138,9 @@ SELECT 99
 	uncounted := regexp.MustCompile(`,usec=\d+,usec_per_call=[\d.]+`)
 	collect := func(dial difftest.Dial) (counted []string) {
 		conn, _ := connectTwo(t, dial)
-		send(t, conn, "CONFIG", "RESETSTAT")
+		do(t, conn, "CONFIG", "RESETSTAT")
 		for _, line := range requests {
-			send(t, conn, words(line)...)
+			do(t, conn, words(line)...)
 		}
 		lines, _ := infoOf(t, conn, "stats", "commandstats", "errorstats", "keyspace")
 		for _, line := range lines {

@@ -322,8 +322,8 @@ func collectEvents(t *testing.T, dial difftest.Dial, letters string) []string {
 		conns[i] = conn
 	}
 	sender, blocker, listener := conns[0], conns[1], conns[2]
-	send(t, sender, "CONFIG", "SET", "notify-keyspace-events", letters)
-	send(t, listener, "PSUBSCRIBE", "__key*")
+	do(t, sender, "CONFIG", "SET", "notify-keyspace-events", letters)
+	do(t, listener, "PSUBSCRIBE", "__key*")
 	var all []string
 	for line := range strings.Lines(strings.TrimSpace(eventRequests)) {
 		line = strings.TrimSpace(line)
@@ -340,12 +340,12 @@ func collectEvents(t *testing.T, dial difftest.Dial, letters string) []string {
 			awaitBlocked(t, sender)
 		case strings.HasPrefix(line, "restore "):
 			words := strings.Fields(line)
-			payload := send(t, sender, "DUMP", words[1]).Text
-			send(t, sender, append([]string{"RESTORE", words[2], words[3], payload}, words[4:]...)...)
+			payload := do(t, sender, "DUMP", words[1]).Text
+			do(t, sender, append([]string{"RESTORE", words[2], words[3], payload}, words[4:]...)...)
 		default:
-			send(t, sender, strings.Fields(line)...)
+			do(t, sender, strings.Fields(line)...)
 		}
-		if send(t, sender, "PUBLISH", "__key-end", "").Text == "QUEUED" {
+		if do(t, sender, "PUBLISH", "__key-end", "").Text == "QUEUED" {
 			continue
 		}
 		for {
@@ -362,21 +362,11 @@ func collectEvents(t *testing.T, dial difftest.Dial, letters string) []string {
 	return all
 }
 
-// send sends a request whose reply does not matter, but that there is one.
-func send(t *testing.T, conn *difftest.Conn, args ...string) difftest.Value {
-	t.Helper()
-	reply, err := conn.Do(args...)
-	if err != nil {
-		t.Fatalf("%q: %v", args, err)
-	}
-	return reply
-}
-
 // awaitBlocked returns when the server says that somebody is blocked.
 func awaitBlocked(t *testing.T, conn *difftest.Conn) {
 	t.Helper()
 	for range 10_000 {
-		if strings.Contains(send(t, conn, "INFO", "clients").Text, "blocked_clients:1") {
+		if strings.Contains(do(t, conn, "INFO", "clients").Text, "blocked_clients:1") {
 			return
 		}
 	}

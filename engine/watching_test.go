@@ -24,6 +24,9 @@ var watchedRequests = []string{
 	"set a x\x00\n\r\t\a\b\"q\\\xff",
 	"MULTI", "SET k 1", "INCR k", "LPUSH k 1", "EXEC",
 	"EVAL return~redis.call('set',KEYS[1],ARGV[1]) 1 k 1",
+	"EVAL_RO return~redis.call('get',KEYS[1]) 1 k", "SCRIPT EXISTS x",
+	"FUNCTION LOAD #!lua~name=w\nredis.register_function('wf',function(k)return(redis.call('set',k[1],1))end)",
+	"FCALL wf 1 k", "FCALL_RO wf 1 k", "FUNCTION DELETE w",
 	"AUTH foo bar", "AUTH foo",
 	"HELLO 2 SETNAME n AUTH default x",
 	"CONFIG SET requirepass ~",
@@ -61,10 +64,10 @@ func sendWatched(t *testing.T, conn *difftest.Conn) {
 	t.Helper()
 	for _, line := range watchedRequests {
 		if line == "CONFIG SET requirepass ~" {
-			send(t, conn, "CONFIG", "SET", "requirepass", "")
+			do(t, conn, "CONFIG", "SET", "requirepass", "")
 			continue
 		}
-		send(t, conn, words(line)...)
+		do(t, conn, words(line)...)
 	}
 }
 
@@ -73,9 +76,9 @@ func TestMonitorShowsWhatRedisShows(t *testing.T) {
 	masked := regexp.MustCompile(`^\d+\.\d{6} \[(\d+) [^\]]*(lua)?[^\]]*\]`)
 	collect := func(dial difftest.Dial) (lines []string) {
 		sender, watcher := connectTwo(t, dial)
-		send(t, watcher, "MONITOR")
+		do(t, watcher, "MONITOR")
 		sendWatched(t, sender)
-		send(t, sender, "ECHO", "the end")
+		do(t, sender, "ECHO", "the end")
 		for {
 			line, err := watcher.Receive()
 			if err != nil {
@@ -104,25 +107,25 @@ func TestSlowLogShowsWhatRedisShows(t *testing.T) {
 	t.Parallel()
 	collect := func(dial difftest.Dial) (entries []string) {
 		conn, other := connectTwo(t, dial)
-		send(t, conn, "CONFIG", "SET", "slowlog-log-slower-than", "0")
-		send(t, conn, "SLOWLOG", "RESET")
+		do(t, conn, "CONFIG", "SET", "slowlog-log-slower-than", "0")
+		do(t, conn, "SLOWLOG", "RESET")
 		sendWatched(t, conn)
-		send(t, other, "CONFIG", "SET", "slowlog-log-slower-than", "-1")
-		send(t, other, "GET", "k")
-		for _, e := range send(t, other, "SLOWLOG", "GET", "-1").Elems {
+		do(t, other, "CONFIG", "SET", "slowlog-log-slower-than", "-1")
+		do(t, other, "GET", "k")
+		for _, e := range do(t, other, "SLOWLOG", "GET", "-1").Elems {
 			var args []string
 			for _, arg := range e.Elems[3].Elems {
 				args = append(args, arg.Text)
 			}
 			entries = append(entries, fmt.Sprintf("%s %q %q", e.Elems[0].Text, args, e.Elems[5].Text))
 		}
-		if n := send(t, other, "SLOWLOG", "LEN").Text; n != fmt.Sprint(len(entries)) {
+		if n := do(t, other, "SLOWLOG", "LEN").Text; n != fmt.Sprint(len(entries)) {
 			t.Errorf("SLOWLOG LEN is %s, and there are %d", n, len(entries))
 		}
-		send(t, other, "CONFIG", "SET", "slowlog-max-len", "3")
-		send(t, other, "CONFIG", "SET", "slowlog-log-slower-than", "0")
-		send(t, other, "GET", "k")
-		return append(entries, "then "+send(t, other, "SLOWLOG", "LEN").Text)
+		do(t, other, "CONFIG", "SET", "slowlog-max-len", "3")
+		do(t, other, "CONFIG", "SET", "slowlog-log-slower-than", "0")
+		do(t, other, "GET", "k")
+		return append(entries, "then "+do(t, other, "SLOWLOG", "LEN").Text)
 	}
 	want, got := collect(difftest.Redis(t).Dial), collect(dial(t))
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -81,30 +81,20 @@ func objectFreq(c *Ctx, o *keyspace.Object) error {
 	return nil
 }
 
-func objectHelp(c *Ctx) error {
-	lines := []string{
-		"OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-		"ENCODING <key>",
-		"    Return the kind of internal representation used in order to store the value",
-		"    associated with a <key>.",
-		"FREQ <key>",
-		"    Return the access frequency index of the <key>. The returned integer is",
-		"    proportional to the logarithm of the recent access frequency of the key.",
-		"IDLETIME <key>",
-		"    Return the idle time of the <key>, that is the approximated number of",
-		"    seconds elapsed since the last access to the key.",
-		"REFCOUNT <key>",
-		"    Return the number of references of the value associated with the specified",
-		"    <key>.",
-		"HELP",
-		"    Prints this help.",
-	}
-	c.Out.Array(len(lines))
-	for _, line := range lines {
-		c.Out.SimpleString(line)
-	}
-	return nil
-}
+var objectHelp = HelpSpec("OBJECT", "6.2.0",
+	"ENCODING <key>",
+	"    Return the kind of internal representation used in order to store the value",
+	"    associated with a <key>.",
+	"FREQ <key>",
+	"    Return the access frequency index of the <key>. The returned integer is",
+	"    proportional to the logarithm of the recent access frequency of the key.",
+	"IDLETIME <key>",
+	"    Return the idle time of the <key>, that is the approximated number of",
+	"    seconds elapsed since the last access to the key.",
+	"REFCOUNT <key>",
+	"    Return the number of references of the value associated with the specified",
+	"    <key>.",
+)
 
 var objectSpecs = []Spec{
 	{
@@ -123,8 +113,5 @@ var objectSpecs = []Spec{
 		Name: "freq", Arity: 3, Flags: ReadOnly, Keys: Key(2), Since: "4.0.0",
 		Summary: "Returns how often a key is used, on a scale to 255, if the eviction policy counts that.", Complexity: "O(1)", Run: inspectObject(objectFreq),
 	},
-	{
-		Name: "help", Arity: 2, Flags: Loading | Stale, Since: "6.2.0",
-		Summary: "Lists the subcommands.", Complexity: "O(1)", Run: objectHelp,
-	},
+	objectHelp,
 }

@@ -6,13 +6,6 @@ import (
 
 const errGroupExists Error = "BUSYGROUP Consumer Group name already exists"
 
-// wrongSubcommand is the error of XGROUP and XINFO for arguments that make no sense.
-func wrongSubcommand(c *Ctx, container string) error {
-	sub := cString(c.Args[1])
-	return Error("ERR unknown subcommand or wrong number of arguments for '" + string(sub[:min(len(sub), 128)]) +
-		"'. Try " + container + " HELP.")
-}
-
 // noSuchGroup is the error for a group that does not exist in a stream that does.
 func noSuchGroup(key, group []byte) error {
 	return Error("NOGROUP No such consumer group '" + string(cString(group)) + "' for key name '" + string(cString(key)) + "'")
@@ -41,7 +34,7 @@ func parseGroupOptions(c *Ctx, mayCreate bool) (o groupOptions, err error) {
 				return o, Error("ERR value for ENTRIESREAD must be positive or -1")
 			}
 		default:
-			return o, wrongSubcommand(c, "XGROUP")
+			return o, WrongSubcommand("XGROUP", c.Args[1])
 		}
 	}
 	return o, nil
@@ -85,7 +78,7 @@ func xgroupCreate(c *Ctx) error {
 	case err != nil:
 		return err
 	case len(c.Args) > mostArgs:
-		return wrongSubcommand(c, "XGROUP")
+		return WrongSubcommand("XGROUP", c.Args[1])
 	case !found:
 		stream = ds.NewStream()
 	}
@@ -118,7 +111,7 @@ func xgroupSetID(c *Ctx) error {
 		return err
 	}
 	if n := len(c.Args); n != 5 && n != 7 {
-		return wrongSubcommand(c, "XGROUP")
+		return WrongSubcommand("XGROUP", c.Args[1])
 	}
 	id := stream.LastID
 	if string(c.Args[4]) != "$" {
@@ -174,21 +167,7 @@ func xgroupDelConsumer(c *Ctx) error {
 	return nil
 }
 
-// streamHelp makes the subcommand HELP of XGROUP and XINFO.
-func streamHelp(container string, lines ...string) func(c *Ctx) error {
-	return func(c *Ctx) error {
-		c.Out.Array(len(lines) + 3)
-		c.Out.SimpleString(container + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
-		for _, line := range lines {
-			c.Out.SimpleString(line)
-		}
-		c.Out.SimpleString("HELP")
-		c.Out.SimpleString("    Prints this help.")
-		return nil
-	}
-}
-
-var xgroupHelp = streamHelp("XGROUP",
+var xgroupHelp = HelpSpec("XGROUP", "5.0.0",
 	"CREATE <key> <groupname> <id|$> [option]",
 	"    Create a new consumer group. Options are:",
 	"    * MKSTREAM",
@@ -223,10 +202,7 @@ var xgroupSpecs = []Spec{
 		Name: "destroy", Arity: 4, Flags: Write, Keys: Key(2), Since: "5.0.0",
 		Summary: "Removes a consumer group.", Complexity: "O(1)", Run: xgroupDestroy,
 	},
-	{
-		Name: "help", Arity: 2, Flags: Loading | Stale, Since: "5.0.0",
-		Summary: "Lists the subcommands.", Complexity: "O(1)", Run: xgroupHelp,
-	},
+	xgroupHelp,
 	{
 		Name: "setid", Arity: -5, Flags: Write, Keys: Key(2), Since: "5.0.0",
 		Summary: "Sets from which ID on a group reads.", Complexity: "O(1)", Run: xgroupSetID,

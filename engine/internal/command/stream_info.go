@@ -26,7 +26,7 @@ func parseInfoStream(c *Ctx) (full bool, count int, err error) {
 	case len(options) == 1 && Is(options[0], "FULL"):
 		return true, defaultCount, nil
 	case len(options) != 3 || !Is(options[0], "FULL") || !Is(options[1], "COUNT"):
-		return false, 0, wrongSubcommand(c, "XINFO")
+		return false, 0, WrongSubcommand("XINFO", c.Args[1])
 	}
 	n, ok := ParseInt(options[2])
 	switch {
@@ -200,7 +200,7 @@ func xinfoConsumers(c *Ctx) error {
 	return nil
 }
 
-var xinfoHelp = streamHelp("XINFO",
+var xinfoHelp = HelpSpec("XINFO", "5.0.0",
 	"CONSUMERS <key> <groupname>",
 	"    Show consumers of <groupname>.",
 	"GROUPS <key>",
@@ -218,10 +218,7 @@ var xinfoSpecs = []Spec{
 		Name: "groups", Arity: 3, Flags: ReadOnly, Keys: Key(2), Since: "5.0.0",
 		Summary: "Lists the consumer groups of a stream.", Complexity: "O(N*log(N)) for N groups.", Run: xinfoGroups,
 	},
-	{
-		Name: "help", Arity: 2, Flags: Loading | Stale, Since: "5.0.0",
-		Summary: "Lists the subcommands.", Complexity: "O(1)", Run: xinfoHelp,
-	},
+	xinfoHelp,
 	{
 		Name: "stream", Arity: -3, Flags: ReadOnly, Keys: Key(2), Since: "5.0.0",
 		Summary:    "Tells everything about a stream, and with FULL what is in it.",

@@ -34,7 +34,7 @@ func (m *Machine) aclSpecs() []command.Spec {
 			admin(sub("setuser", -3, "6.0.0", "Creates a user, or changes his rights.", m.aclSetUser)),
 			admin(sub("users", 2, "6.0.0", "Lists the names of the users.", m.aclUsers)),
 			sub("whoami", 2, "6.0.0", "Answers with the user of the connection.", aclWhoAmI),
-			helpSpec("ACL", "6.0.0", aclHelp...),
+			command.HelpSpec("ACL", "6.0.0", aclHelp...),
 		},
 	}}
 }
@@ -83,7 +83,7 @@ func (m *Machine) aclCat(c *command.Ctx) error {
 		bulks(c, names)
 		return nil
 	}
-	return wrongSubcommand("ACL", c.Args[1])
+	return command.WrongSubcommand("ACL", c.Args[1])
 }
 
 func (m *Machine) aclSetUser(c *command.Ctx) error {
@@ -231,7 +231,7 @@ func (m *Machine) aclGenPass(c *command.Ctx) error {
 		}
 		bits = n
 	default:
-		return wrongSubcommand("ACL", c.Args[1])
+		return command.WrongSubcommand("ACL", c.Args[1])
 	}
 	if bits <= 0 || bits > mostBits {
 		return command.Error(fmt.Sprintf("ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to %d", mostBits))
@@ -247,7 +247,7 @@ func (m *Machine) aclLog(c *command.Ctx) error {
 	count := int64(10)
 	switch {
 	case len(c.Args) > 3:
-		return wrongSubcommand("ACL", c.Args[1])
+		return command.WrongSubcommand("ACL", c.Args[1])
 	case len(c.Args) == 3 && command.Is(c.Args[2], "RESET"):
 		m.denials.Reset()
 		c.Out.SimpleString("OK")

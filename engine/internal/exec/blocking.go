@@ -46,9 +46,10 @@ func (s *Session) leaveQueue() {
 }
 
 // serveReady serves the clients that wait for keys touched since the last
-// call. Serving touches keys too; they come after in the same loop.
+// call. Serving touches keys too; they come after in the same loop. Who comes
+// in while a script is busy serves nobody: the script has not ended.
 func (m *Machine) serveReady() {
-	for {
+	for !m.Busy() {
 		db, key, ok := m.space.TakeReady()
 		if !ok {
 			return

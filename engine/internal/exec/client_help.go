@@ -1,6 +1,8 @@
 package exec
 
-var clientHelp = helpSpec("CLIENT", "5.0.0",
+import "github.com/signalbox-io/signalbox/engine/internal/command"
+
+var clientHelp = command.HelpSpec("CLIENT", "5.0.0",
 	"CACHING (YES|NO)",
 	"    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
 	"GETREDIR",

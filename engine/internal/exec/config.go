@@ -20,7 +20,7 @@ func (m *Machine) configSpecs() []command.Spec {
 			{Name: "set", Arity: -4, Flags: flags, Since: "2.0.0", Summary: "Changes parameters, all or none.", Run: m.configSet},
 			{Name: "resetstat", Arity: 2, Flags: flags, Since: "2.0.0", Summary: "Sets the counters of INFO back to zero.", Run: m.configResetStat},
 			{Name: "rewrite", Arity: 2, Flags: flags, Since: "2.8.0", Summary: "Writes the values of today into the configuration file.", Run: m.configRewrite},
-			helpSpec("CONFIG", "5.0.0",
+			command.HelpSpec("CONFIG", "5.0.0",
 				"GET <pattern>", "    Return parameters matching the glob-like <pattern> and their values.",
 				"SET <directive> <value>", "    Set the configuration <directive> to <value>.",
 				"RESETSTAT", "    Reset statistics reported by the INFO command.",

@@ -60,7 +60,7 @@ func (m *Machine) login(s *Session, word, name, password []byte) error {
 	user, ok := m.users.Lookup(string(name))
 	if !ok || !user.Login(password) {
 		context := acl.AtTopLevel
-		if s.transaction != nil || m.depth > 1 { // to be queued, or called by EXEC
+		if s.transaction != nil || m.executing {
 			context = acl.InMulti
 		}
 		m.logDenial(s, acl.DeniedAuth, context, string(word), string(name))

@@ -25,21 +25,15 @@ func debug(c *command.Ctx) error {
 	case len(c.Args) == 2 && command.Is(sub, "HELP"):
 		return debugHelp.Run(c)
 	default:
-		return wrongSubcommand("DEBUG", sub)
+		return command.WrongSubcommand("DEBUG", sub)
 	}
 	return nil
 }
 
-var debugHelp = helpSpec("DEBUG", "5.0.0",
+var debugHelp = command.HelpSpec("DEBUG", "5.0.0",
 	"DIGEST", "    Output a hex signature representing the current DB content.",
 	"DIGEST-VALUE <key> [<key> ...]", "    Output a hex signature of the values of all the specified keys.",
 	"SLEEP <seconds>", "    Stop this connection for <seconds>. Decimals allowed.")
-
-// wrongSubcommand is the error of commands that check their subcommands and
-// the number of their arguments by themselves.
-func wrongSubcommand(container string, sub []byte) error {
-	return command.Error("ERR unknown subcommand or wrong number of arguments for '" + string(clip(sub)) + "'. Try " + container + " HELP.")
-}
 
 // debugSleep waits for a key that nobody can touch, so that only its own
 // connection sleeps: the core has no way to sleep, and no wish to. What is not

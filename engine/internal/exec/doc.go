@@ -20,11 +20,13 @@
 //	         until no key is ready (never recursively)
 //
 // Files: machine.go the way above; session.go one client; blocking.go,
-// transaction.go, pubsub.go, scripting.go, pause.go what their names say;
-// permission.go the checks of access control; notify.go, tracking.go, monitor.go who
-// is told of changes and commands; stats.go, slowlog.go, latency.go, histogram.go,
-// rates.go what is counted and measured; memory.go, limits.go what is bounded;
-// connection.go, client.go, config.go, acl.go, info.go, debug.go, introspect.go the
+// transaction.go, pubsub.go, scripting.go, functions.go, pause.go what their names
+// say; running.go a script while it runs, and how it lets others in; permission.go the
+// checks of access control; notify.go, tracking.go, monitor.go who is told of changes
+// and commands; stats.go, slowlog.go, latency.go, histogram.go, rates.go what is counted
+// and measured; memory.go, limits.go what is bounded; follow.go the parameters;
+// connection.go, client.go, config.go, acl.go, info.go, debug.go, introspect.go,
+// shutdown.go the
 // commands on the engine itself. To add a command of the engine itself, add its record to the family
 // of its file.
 package exec

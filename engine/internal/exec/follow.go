@@ -48,6 +48,7 @@ func (m *Machine) heed(name string, apply func()) {
 func (m *Machine) followedNumbers() map[string]*int64 {
 	return map[string]*int64{
 		"proto-max-bulk-len":        &m.maxBulkBytes,
+		"busy-reply-threshold":      &m.busyReplyMs,
 		"maxclients":                &m.limits.maxClients,
 		"timeout":                   &m.limits.idleSec,
 		"tcp-keepalive":             &m.limits.keepAliveSec,
@@ -69,7 +70,7 @@ func (m *Machine) followers() map[string]func() {
 		"client-output-buffer-limit": func() { m.limits.output = m.settings.Limits() },
 		"maxmemory": func() {
 			m.memory.maxBytes = m.settings.Int("maxmemory")
-			m.memory.behind = m.memory.maxBytes > 0
+			m.memory.behind, m.memory.short = m.memory.maxBytes > 0, false
 		},
 		"maxmemory-policy": func() {
 			policy, _ := keyspace.ParsePolicy(m.settings.Text("maxmemory-policy")) // the table knows the same

@@ -21,7 +21,7 @@ func (m *Machine) introspectSpecs() []command.Spec {
 			{Name: "list", Arity: -2, Flags: flags, Since: "7.0.0", Summary: "Names all commands.", Run: m.commandList},
 			{Name: "getkeys", Arity: -4, Flags: flags, Since: "2.8.13", Summary: "Finds the keys of a call.", Run: m.commandGetKeys},
 			{Name: "getkeysandflags", Arity: -4, Flags: flags, Since: "7.0.0", Summary: "Finds the keys of a call, and what it does to them.", Run: m.commandGetKeysAndFlags},
-			helpSpec("COMMAND", "5.0.0",
+			command.HelpSpec("COMMAND", "5.0.0",
 				"(no subcommand)", "    Return details about all Redis commands.",
 				"COUNT", "    Return the total number of commands in this Redis server.",
 				"LIST", "    Return a list of all commands in this Redis server.",

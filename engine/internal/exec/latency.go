@@ -98,7 +98,7 @@ func (m *Machine) latencySpecs() []command.Spec {
 			sub("latest", 2, since, "Lists the latest delay of each event.", m.latencyLatest),
 			sub("reset", -2, since, "Forgets the delays of events, of all if none is named.", m.latencyReset),
 			sub("histogram", -2, "7.0.0", "Answers with the distribution of the durations of commands.", m.latencyHistogram),
-			helpSpec("LATENCY", since,
+			command.HelpSpec("LATENCY", since,
 				"DOCTOR", "    Return a human readable latency analysis report.",
 				"GRAPH <event>", "    Return an ASCII latency graph for the <event> class.",
 				"HISTORY <event>", "    Return time-latency samples for the <event> class.",

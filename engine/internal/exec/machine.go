@@ -50,6 +50,10 @@ type Options struct {
 	Stopwatch func() int64
 	// Log takes messages of scripts (redis.log). May be nil.
 	Log func(level int, message string)
+	// Interrupt is called now and then while a script runs. It tells the time,
+	// and whether the shell is closing, so that the script must end. With
+	// letIn it lets others call the machine for a moment first. May be nil.
+	Interrupt func(letIn bool) (nowUs int64, closing bool)
 }
 
 // Files reads and writes whole files, for the few commands that have to do
@@ -78,6 +82,7 @@ type Machine struct {
 	users    *acl.Users
 	denials  acl.Log
 	scripts  *lua.VM
+	library  libraries
 	rand     *rand.Rand
 	options  Options
 	sessions map[int64]*Session
@@ -103,14 +108,17 @@ type Machine struct {
 	blockings uint64
 	current   *Session // whose request is being run
 	script    *Session // runs the commands of scripts
+	running   running
 	contexts  []*command.Ctx
 	depth     int
-	replyFrom int // how much of the caller's Out is of earlier requests
+	executing bool // inside EXEC
+	replyFrom int  // how much of the caller's Out is of earlier requests
 	callSpec  *command.Spec
 	callArgs  [][]byte // the innermost call that is not a script's
 	ready     []byte   // the key for which a blocked request is run again
 
 	maxBulkBytes int64 // proto-max-bulk-len
+	busyReplyMs  int64 // busy-reply-threshold: from when on a script is busy; 0 for never
 }
 
 // Effects is what the shell has to carry out after one or more steps.
@@ -120,6 +128,8 @@ type Effects struct {
 	Wake []*Session
 	// Close are other sessions whose connections are to be closed.
 	Close []*Session
+	// Shutdown asks for the end of the engine.
+	Shutdown bool
 }
 
 // New returns an empty machine. nowUs is the time, in µs since the epoch.
@@ -150,11 +160,12 @@ func New(options Options, nowUs int64) *Machine {
 	}
 	m.space.Rand = m.rand
 	m.scripts = lua.New(m.options.Log)
+	m.library = newLibraries(m.options.Log)
 	m.script = &Session{machine: m, authenticated: true, Addr: "?:0"}
 	m.table = command.NewTable(append(command.Data(),
 		m.connectionSpecs(), m.clientSpecs(), m.transactionSpecs(), m.pubsubSpecs(),
-		m.scriptingSpecs(), m.configSpecs(), m.infoSpecs(), m.waitSpecs(), m.introspectSpecs(), m.aclSpecs(),
-		m.slowLogSpecs(), m.latencySpecs(), m.monitorSpecs(), m.memorySpecs())...)
+		m.scriptingSpecs(), m.functionSpecs(), m.shutdownSpecs(), m.configSpecs(), m.infoSpecs(), m.waitSpecs(),
+		m.introspectSpecs(), m.aclSpecs(), m.slowLogSpecs(), m.latencySpecs(), m.monitorSpecs(), m.memorySpecs())...)
 	m.stats = m.newStats()
 	m.users = acl.NewUsers(m.table)
 	m.settings = startSettings(options)
@@ -239,7 +250,7 @@ func (m *Machine) TakeEffects() Effects {
 		m.tellPrefixes()
 	}
 	taken := m.effects
-	if taken.Wake == nil && taken.Close == nil {
+	if taken.Wake == nil && taken.Close == nil && !taken.Shutdown {
 		return taken
 	}
 	m.effects = Effects{}
@@ -251,7 +262,8 @@ func (m *Machine) TakeEffects() Effects {
 
 // wake notes that a session other than the caller has something to be written.
 func (m *Machine) wake(s *Session) {
-	if !s.woken {
+	// The one whose script runs is in the middle of its reply.
+	if !s.woken && s != m.running.caller {
 		s.woken = true
 		m.effects.Wake = append(m.effects.Wake, s)
 	}
@@ -263,6 +275,10 @@ func (m *Machine) Step(nowUs int64, s *Session, args [][]byte) {
 	m.nowUs = nowUs
 	s.lastUs = nowUs
 	m.rates.commands.look(nowUs, m.stats.commands)
+	if m.Busy() { // s is one of those that the script has let in
+		m.handle(s, args)
+		return
+	}
 	if m.tracker.sessions > 0 {
 		m.boundTracking()
 	}
@@ -283,13 +299,13 @@ func (m *Machine) handle(s *Session, args [][]byte) {
 		s.lastCommand = spec
 		err = m.allowed(s, spec, args)
 	}
-	if err == nil && m.memory.maxBytes > 0 {
-		err = m.hasMemory(s, spec)
+	if err == nil && m.memory.maxBytes > 0 && !m.Busy() {
+		err = m.hasMemory(s, spec, args)
 	}
 	switch {
 	case err != nil:
 		m.refuse(s, spec, err, out)
-	case m.paused() && m.mustWait(s, spec):
+	case m.paused() && m.mustWait(s, spec, args):
 		m.postpone(s, spec, args)
 	case s.transaction != nil && !runsInsideMulti(spec):
 		s.transaction.queue(spec, args)
@@ -379,6 +395,8 @@ func (m *Machine) allowed(s *Session, spec *command.Spec, args [][]byte) error {
 		return command.Error("NOAUTH Authentication required.")
 	case s.transaction != nil && spec.Flags&command.NoMulti != 0:
 		return command.Error("ERR Command not allowed inside a transaction")
+	case m.running.active && spec.Flags&command.AllowBusy == 0:
+		return m.errBusy()
 	}
 	if !s.free() {
 		if err := m.permitted(s, spec, args); err != nil {
@@ -452,6 +470,9 @@ func (m *Machine) leave() {
 // time; more says that there is likely more to do.
 func (m *Machine) Tick(nowUs int64) (more bool) {
 	const maxRounds = 64
+	if m.Busy() {
+		return false
+	}
 	m.nowUs = nowUs
 	m.endIdle()
 	if m.paused() {
@@ -489,7 +510,10 @@ func (m *Machine) NeedsTick() bool {
 }
 
 // Close ends the machine's scripts. Sessions are the shell's to end.
-func (m *Machine) Close() { m.scripts.Close() }
+func (m *Machine) Close() {
+	m.scripts.Close()
+	m.library.clear()
+}
 
 // each visits the sessions in order of their ids.
 func (m *Machine) each(visit func(s *Session)) {

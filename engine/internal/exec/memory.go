@@ -23,7 +23,6 @@ type memory struct {
 	maxBytes int64 // 0 is no bound
 	samples  int64
 	short    bool // above the bound when the last command began, and nothing to evict
-	shortAt  uint64
 	behind   bool // eviction has more to do, and goes on between commands
 }
 
@@ -35,7 +34,10 @@ const (
 	trackedBytes = 64      // one reader of one key in the tracking table
 )
 
-const errOOM command.Error = "OOM command not allowed when used memory > 'maxmemory'."
+const (
+	errOOM       command.Error = "OOM command not allowed when used memory > 'maxmemory'."
+	errScriptOOM command.Error = "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
+)
 
 // usedBytes is what INFO calls used_memory.
 func (m *Machine) usedBytes() int64 {
@@ -73,18 +75,17 @@ func (m *Machine) makeRoom() (short bool) {
 
 // hasMemory refuses a command that could need more memory when there is none.
 // Queueing needs memory as well.
-func (m *Machine) hasMemory(s *Session, spec *command.Spec) error {
+func (m *Machine) hasMemory(s *Session, spec *command.Spec, args [][]byte) error {
 	m.memory.short = m.makeRoom()
-	m.memory.shortAt = m.space.Dirty
 	if !m.memory.short {
 		return nil
 	}
-	refused := spec.Flags&command.DenyOOM != 0
+	refused := m.needsOf(spec, args).memory
 	if t := s.transaction; t != nil {
 		switch spec.Name {
 		case "exec":
 			for _, call := range t.calls {
-				refused = refused || call.spec.Flags&command.DenyOOM != 0
+				refused = refused || m.needsOf(call.spec, call.args).memory
 			}
 		case "discard", "quit", "reset":
 		default:
@@ -92,15 +93,6 @@ func (m *Machine) hasMemory(s *Session, spec *command.Spec) error {
 		}
 	}
 	if refused {
-		return errOOM
-	}
-	return nil
-}
-
-// scriptHasMemory is hasMemory for a command of a script: what counts is what
-// there was when the script began, and a script that has written already goes on.
-func (m *Machine) scriptHasMemory(spec *command.Spec) error {
-	if m.memory.short && spec.Flags&command.DenyOOM != 0 && m.space.Dirty == m.memory.shortAt {
 		return errOOM
 	}
 	return nil
@@ -123,7 +115,7 @@ func (m *Machine) memorySpecs() []command.Spec {
 				Name: "usage", Arity: -3, Flags: command.ReadOnly, Keys: command.Key(2), Since: since,
 				Summary: "Estimates how much memory a key and its value take.", Complexity: "O(1)", Run: memoryUsage,
 			},
-			helpSpec("MEMORY", since,
+			command.HelpSpec("MEMORY", since,
 				"DOCTOR", "    Return memory problems reports.",
 				"MALLOC-STATS", "    Return internal statistics report from the memory allocator.",
 				"PURGE", "    Attempt to purge dirty pages for reclamation by the allocator.",

@@ -26,15 +26,15 @@ func (m *Machine) paused() bool { return m.pause.untilUs != 0 }
 
 // mustWait reports whether a pause holds a request up: each one, or one that
 // may write or send something to others.
-func (m *Machine) mustWait(s *Session, spec *command.Spec) bool {
+func (m *Machine) mustWait(s *Session, spec *command.Spec, args [][]byte) bool {
 	if m.pause.everything {
 		return true
 	}
 	if spec.Name != "exec" || s.transaction == nil {
-		return spec.Flags&command.Write != 0 || spec.MayReplicate()
+		return m.needsOf(spec, args).writes
 	}
 	for _, call := range s.transaction.calls {
-		if call.spec.Flags&command.Write != 0 || call.spec.MayReplicate() {
+		if m.needsOf(call.spec, call.args).writes {
 			return true
 		}
 	}
@@ -66,7 +66,7 @@ func (m *Machine) resume() {
 
 func (m *Machine) clientPause(c *command.Ctx) error {
 	if len(c.Args) > 4 {
-		return wrongSubcommand("CLIENT", c.Args[1])
+		return command.WrongSubcommand("CLIENT", c.Args[1])
 	}
 	everything := true
 	if len(c.Args) == 4 {

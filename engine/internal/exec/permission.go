@@ -15,20 +15,6 @@ import (
 // free reports whether the session's calls need no check.
 func (s *Session) free() bool { return s.user == nil || s.user.Unrestricted() }
 
-// Check reports whether a user may make a call, which redis.acl_check_cmd asks.
-// The error is that of a call that makes no sense.
-func (m *Machine) Check(user *acl.User, args [][]byte) (bool, error) {
-	spec, err := m.find(args)
-	if err != nil {
-		return false, err
-	}
-	if user == nil {
-		return true, nil
-	}
-	why, _ := user.Check(spec, args)
-	return why == acl.Allowed, nil
-}
-
 // denied checks a call of a session that is not free, and notes a denial in
 // the log. It returns why.
 func (m *Machine) denied(s *Session, spec *command.Spec, args [][]byte, context acl.Context) acl.Denial {

@@ -146,7 +146,7 @@ func (m *Machine) pubsubContainer() command.Spec {
 				m.broker.shards.count(c)
 				return nil
 			}},
-			helpSpec("PUBSUB", "6.2.0",
+			command.HelpSpec("PUBSUB", "6.2.0",
 				"CHANNELS [<pattern>]", "    Return the currently active channels matching a <pattern> (default: '*').",
 				"NUMPAT", "    Return number of subscriptions to patterns.",
 				"NUMSUB [<channel> ...]", "    Return the number of subscribers for the specified channels, excluding",
@@ -160,7 +160,7 @@ func (m *Machine) pubsubContainer() command.Spec {
 // list answers CHANNELS and SHARDCHANNELS.
 func (t topics) list(c *command.Ctx) error {
 	if len(c.Args) > 3 {
-		return wrongSubcommand("PUBSUB", c.Args[1])
+		return command.WrongSubcommand("PUBSUB", c.Args[1])
 	}
 	var names []string
 	for topic := range t {

@@ -1,37 +1,34 @@
 package exec
 
 import (
-	"context"
-
 	"github.com/signalbox-io/signalbox/engine/internal/command"
 	"github.com/signalbox-io/signalbox/engine/internal/lua"
-	"github.com/signalbox-io/signalbox/engine/internal/resp"
 )
 
-// Scripts run inside the command that called them: nothing else runs until
-// they end, and the time stands still. Their commands take the same way
-// through call as any other; only the checks differ, since a script must not
-// block, subscribe or open a transaction.
+// The commands on scripts. The script and the time that it takes are the
+// matter of running.go; the commands of a script take the same way through
+// call as any other, only the checks differ, since a script must not block,
+// subscribe or open a transaction.
 
 func evalKeys(args [][]byte) []int { return command.CountedKeys(2)(args) }
 
+// scriptCallFlags are those of all commands that run a script or a function.
+const scriptCallFlags = command.NoScript | command.SkipMonitor | command.Stale | command.MovableKeys | command.NoMandatoryKeys
+
 func (m *Machine) scriptingSpecs() []command.Spec {
-	const (
-		flags      = command.NoScript | command.SkipMonitor | command.Stale | command.MovableKeys | command.NoMandatoryKeys
-		since      = "2.6.0"
-		complexity = "that of the script"
-	)
+	run := func(name, since, summary string, flags command.Flags, run func(*command.Ctx) error) command.Spec {
+		return command.Spec{
+			Name: name, Arity: -3, Flags: scriptCallFlags | flags, FindKeys: evalKeys, Group: "scripting", Since: since,
+			Summary: summary, Complexity: "that of the script", Run: run,
+		}
+	}
 	return []command.Spec{
+		run("eval", "2.6.0", "Runs a Lua script on the server.", 0, m.eval),
+		run("evalsha", "2.6.0", "Runs a Lua script that the server knows by its SHA1.", 0, m.evalSHA),
+		run("eval_ro", "7.0.0", "Runs a Lua script that only reads.", command.ReadOnly, m.evalReadOnly),
+		run("evalsha_ro", "7.0.0", "Runs a Lua script, known by its SHA1, that only reads.", command.ReadOnly, m.evalSHAReadOnly),
 		{
-			Name: "eval", Arity: -3, Flags: flags, FindKeys: evalKeys, Group: "scripting", Since: since,
-			Summary: "Runs a Lua script on the server.", Complexity: complexity, Run: m.eval,
-		},
-		{
-			Name: "evalsha", Arity: -3, Flags: flags, FindKeys: evalKeys, Group: "scripting", Since: since,
-			Summary: "Runs a Lua script that the server knows by its SHA1.", Complexity: complexity, Run: m.evalSHA,
-		},
-		{
-			Name: "script", Arity: -2, Group: "scripting", Since: since, Summary: "A container for commands on the script cache.",
+			Name: "script", Arity: -2, Group: "scripting", Since: "2.6.0", Summary: "A container for commands on the script cache.",
 			Complexity: "that of the subcommand", Sub: m.scriptSubcommands(),
 		},
 	}
@@ -40,16 +37,17 @@ func (m *Machine) scriptingSpecs() []command.Spec {
 func (m *Machine) scriptSubcommands() []command.Spec {
 	const flags = command.NoScript
 	return []command.Spec{
-		{Name: "load", Arity: 3, Flags: flags | command.Stale, Since: "2.6.0", Summary: "Compiles a script and keeps it.", Run: m.scriptLoad},
-		{Name: "exists", Arity: -3, Flags: flags, Since: "2.6.0", Summary: "Says which scripts are known.", Run: m.scriptExists},
-		{Name: "flush", Arity: -2, Flags: flags, Since: "2.6.0", Summary: "Forgets all scripts.", Run: m.scriptFlush},
-		{Name: "kill", Arity: 2, Flags: flags | command.AllowBusy, Since: "2.6.0", Summary: "Ends the script that is running.", Run: m.scriptKill},
-		helpSpec("SCRIPT", "5.0.0",
+		{Name: "load", Arity: 3, Flags: flags | command.Stale, Since: "2.6.0", Summary: "Compiles a script and keeps it.", Complexity: "O(N) for a script of N bytes", Run: m.scriptLoad},
+		{Name: "exists", Arity: -3, Flags: flags, Since: "2.6.0", Summary: "Says which scripts are known.", Complexity: "O(N) for N scripts asked for", Run: m.scriptExists},
+		{Name: "flush", Arity: -2, Flags: flags, Since: "2.6.0", Summary: "Forgets all scripts.", Complexity: "O(N) for N scripts", Run: m.scriptFlush},
+		{Name: "kill", Arity: 2, Flags: flags | command.AllowBusy, Since: "2.6.0", Summary: "Ends the script that is running.", Complexity: "O(1)", Run: m.scriptKill},
+		{Name: "debug", Arity: 3, Flags: flags, Since: "3.2.0", Summary: "Says that there is no debugger.", Complexity: "O(1)", Run: scriptDebug},
+		command.HelpSpec("SCRIPT", "5.0.0",
 			"DEBUG (YES|SYNC|NO)", "    Set the debug mode for subsequent scripts executed.",
 			"EXISTS <sha1> [<sha1> ...]", "    Return information about the existence of the scripts in the script cache.",
 			"FLUSH [ASYNC|SYNC]", "    Flush the Lua scripts cache. Very dangerous on replicas.",
-			"    When called without the optional mode argument, the behavior is determined",
-			"    by the lazyfree-lazy-user-flush configuration directive. Valid modes are:",
+			"    When called without the optional mode argument, the behavior is determined by the",
+			"    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
 			"    * ASYNC: Asynchronously flush the scripts cache.",
 			"    * SYNC: Synchronously flush the scripts cache.",
 			"KILL", "    Kill the currently executing Lua script.",
@@ -57,30 +55,82 @@ func (m *Machine) scriptSubcommands() []command.Spec {
 	}
 }
 
-func (m *Machine) eval(c *command.Ctx) error {
+func (m *Machine) eval(c *command.Ctx) error            { return m.runText(c, false) }
+func (m *Machine) evalReadOnly(c *command.Ctx) error    { return m.runText(c, true) }
+func (m *Machine) evalSHA(c *command.Ctx) error         { return m.runKnown(c, false) }
+func (m *Machine) evalSHAReadOnly(c *command.Ctx) error { return m.runKnown(c, true) }
+
+// runText runs the script whose text is given.
+func (m *Machine) runText(c *command.Ctx, readOnly bool) error {
 	keys, args, err := scriptArgs(c)
 	if err != nil {
 		return err
 	}
-	sha, err := m.scripts.Load(c.Args[1])
+	script, err := m.scripts.Load(c.Args[1])
 	if err != nil {
 		return command.Error(err.Error())
 	}
-	m.runScript(c, sha, keys, args)
-	return nil
+	return m.runScript(c, script, keys, args, readOnly)
 }
 
-func (m *Machine) evalSHA(c *command.Ctx) error {
+// runKnown runs the script whose SHA1 is given.
+func (m *Machine) runKnown(c *command.Ctx, readOnly bool) error {
+	const errUnknown command.Error = "NOSCRIPT No matching script. Please use EVAL."
+	const shaLen = 40
+	if len(c.Args[1]) != shaLen {
+		return errUnknown
+	}
 	keys, args, err := scriptArgs(c)
 	if err != nil {
 		return err
 	}
-	sha := lowerSHA(c.Args[1])
-	if !m.scripts.Exists(sha) {
-		return command.Error("NOSCRIPT No matching script. Please use EVAL.")
+	script := m.findScript(c.Args[1])
+	if script == nil {
+		return errUnknown
 	}
-	m.runScript(c, sha, keys, args)
+	return m.runScript(c, script, keys, args, readOnly)
+}
+
+func (m *Machine) runScript(c *command.Ctx, script *lua.Script, keys, args [][]byte, readOnly bool) error {
+	if err := m.startScript(c, script.Flags, readOnly); err != nil {
+		return err
+	}
+	m.scripts.Run(m, script, keys, args, c.Out)
+	m.endScript()
 	return nil
+}
+
+// needs is what a call wants of the engine.
+type needs struct {
+	memory bool // it may need more, and is refused when that is short
+	writes bool // it may change data, or send something to others
+}
+
+// needsOf is what a call needs. A script or function that has declared flags needs what
+// they say, others what their command may.
+func (m *Machine) needsOf(spec *command.Spec, args [][]byte) needs {
+	if flags, declared := m.declaredFlags(spec, args); declared {
+		return needs{memory: flags&(lua.AllowOOM|lua.NoWrites) == 0, writes: flags&lua.NoWrites == 0}
+	}
+	return needs{memory: spec.Flags&command.DenyOOM != 0, writes: spec.Flags&command.Write != 0 || spec.MayReplicate()}
+}
+
+// declaredFlags are the flags of the script or function that a call would run.
+func (m *Machine) declaredFlags(spec *command.Spec, args [][]byte) (flags lua.Flags, declared bool) {
+	switch spec.FullName() {
+	case "eval", "eval_ro":
+		flags, err := lua.ScriptFlags(string(args[1]))
+		return flags, err == nil && flags&lua.EvalCompat == 0
+	case "evalsha", "evalsha_ro":
+		if script := m.findScript(args[1]); script != nil {
+			return script.Flags, script.Flags&lua.EvalCompat == 0
+		}
+	case "fcall", "fcall_ro":
+		if fn := m.library.find(args[1]); fn != nil {
+			return fn.Flags, true
+		}
+	}
+	return 0, false
 }
 
 // scriptArgs splits the arguments after the script into keys and others.
@@ -109,53 +159,14 @@ func lowerSHA(b []byte) string {
 	return string(lower)
 }
 
-func (m *Machine) runScript(c *command.Ctx, sha string, keys, args [][]byte) {
-	caller := session(c)
-	m.script.db = caller.db
-	m.script.name = caller.name
-	m.script.user = caller.user
-	m.script.Out.Proto = 2
-	m.scripts.Run(context.Background(), m, sha, keys, args, c.Out)
-}
-
-// Call runs one command of a script. It is lua.Host.
-func (m *Machine) Call(args [][]byte, out *resp.Writer) {
-	spec, err := m.findForScript(args)
-	if err == nil && !m.script.free() {
-		err = m.permittedToScript(m.script, spec, args)
-	}
-	if err != nil {
-		if spec != nil {
-			m.count(spec).rejected++
-		}
-		out.Error(err.Error())
-		return
-	}
-	m.script.Out.Proto = out.Proto
-	m.call(m.script, spec, args, out, false)
-}
-
-var _ lua.Host = (*Machine)(nil)
-
-func (m *Machine) findForScript(args [][]byte) (*command.Spec, error) {
-	spec, err := m.find(args)
-	switch {
-	case spec == nil:
-		return nil, command.Error("ERR Unknown Redis command called from script")
-	case err != nil:
-		return spec, command.Error("ERR Wrong number of args calling Redis command from script")
-	case spec.Flags&command.NoScript != 0:
-		return spec, command.Error("ERR This Redis command is not allowed from script")
-	}
-	return spec, m.scriptHasMemory(spec)
-}
+func (m *Machine) findScript(sha []byte) *lua.Script { return m.scripts.Find(lowerSHA(sha)) }
 
 func (m *Machine) scriptLoad(c *command.Ctx) error {
-	sha, err := m.scripts.Load(c.Args[2])
+	script, err := m.scripts.Load(c.Args[2])
 	if err != nil {
 		return command.Error(err.Error())
 	}
-	c.Out.BulkString(sha)
+	c.Out.BulkString(script.SHA)
 	return nil
 }
 
@@ -163,7 +174,7 @@ func (m *Machine) scriptExists(c *command.Ctx) error {
 	c.Out.Array(len(c.Args) - 2)
 	for _, sha := range c.Args[2:] {
 		known := int64(0)
-		if m.scripts.Exists(lowerSHA(sha)) {
+		if m.findScript(sha) != nil {
 			known = 1
 		}
 		c.Out.Int(known)
@@ -180,23 +191,16 @@ func (m *Machine) scriptFlush(c *command.Ctx) error {
 	return nil
 }
 
-func (m *Machine) scriptKill(*command.Ctx) error {
-	return command.Error("NOTBUSY No scripts in execution right now.")
-}
+func (m *Machine) scriptKill(c *command.Ctx) error { return m.killScript(c, false) }
 
-// helpSpec is the HELP subcommand of a container.
-func helpSpec(container, since string, lines ...string) command.Spec {
-	return command.Spec{
-		Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Since: since, Summary: "Shows what the subcommands are.",
-		Run: func(c *command.Ctx) error {
-			c.Out.Array(len(lines) + 3)
-			c.Out.SimpleString(container + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
-			for _, line := range lines {
-				c.Out.SimpleString(line)
-			}
-			c.Out.SimpleString("HELP")
-			c.Out.SimpleString("    Prints this help.")
-			return nil
-		},
+// scriptDebug refuses what a debugger would have to answer.
+func scriptDebug(c *command.Ctx) error {
+	switch {
+	case command.Is(c.Args[2], "NO"):
+		c.Out.SimpleString("OK")
+		return nil
+	case command.Is(c.Args[2], "YES"), command.Is(c.Args[2], "SYNC"):
+		return command.Error("ERR There is no Lua debugger here")
 	}
+	return command.Error("ERR Use SCRIPT DEBUG YES/SYNC/NO")
 }

@@ -75,7 +75,7 @@ func (m *Machine) slowLogSpecs() []command.Spec {
 			{Name: "get", Arity: -2, Flags: flags, Since: "2.2.12", Summary: "Lists the latest slow commands.", Complexity: "O(N) for N entries", Run: m.slowLogGet},
 			{Name: "len", Arity: 2, Flags: flags, Since: "2.2.12", Summary: "Counts the entries of the slow log.", Complexity: "O(1)", Run: m.slowLogLen},
 			{Name: "reset", Arity: 2, Flags: flags, Since: "2.2.12", Summary: "Empties the slow log.", Complexity: "O(1)", Run: m.slowLogReset},
-			helpSpec("SLOWLOG", "6.2.0",
+			command.HelpSpec("SLOWLOG", "6.2.0",
 				"GET [<count>]", "    Return top <count> entries from the slowlog (default: 10, -1 mean all).",
 				"    Entries are made of:", "    id, timestamp, time in microseconds, arguments array, client IP and port,",
 				"    client name",
@@ -88,7 +88,7 @@ func (m *Machine) slowLogSpecs() []command.Spec {
 func (m *Machine) slowLogGet(c *command.Ctx) error {
 	count := int64(10)
 	if len(c.Args) > 3 {
-		return wrongSubcommand("SLOWLOG", c.Args[1])
+		return command.WrongSubcommand("SLOWLOG", c.Args[1])
 	}
 	if len(c.Args) == 3 {
 		var ok bool

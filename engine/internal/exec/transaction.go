@@ -87,6 +87,7 @@ func (m *Machine) exec(c *command.Ctx) error {
 		return nil
 	}
 	c.Out.Array(len(t.calls))
+	m.executing = true
 	for _, call := range t.calls {
 		if !s.free() {
 			if err := m.stillPermitted(s, call); err != nil {
@@ -97,6 +98,7 @@ func (m *Machine) exec(c *command.Ctx) error {
 		}
 		m.call(s, call.spec, call.args, c.Out, false)
 	}
+	m.executing = false
 	return nil
 }
 

@@ -55,6 +55,7 @@ func (s *state) concat(l *glua.LState) int {
 		}
 	}
 	if length > len(room) && length <= maxTextBytes {
+		s.meter.reserve(l, length)
 		text = make([]byte, 0, length+16)
 	}
 	for i := 1; i <= n; i++ {
@@ -75,7 +76,7 @@ func (s *state) concat(l *glua.LState) int {
 // grow appends, up to the size that a string may have.
 func (s *state) grow(l *glua.LState, text []byte, more string) []byte {
 	if len(text)+len(more) > maxTextBytes {
-		raise(l, "not enough memory")
+		raise(l, noMemory)
 	}
 	return append(text, more...)
 }
@@ -88,6 +89,10 @@ func (s *state) concatStep(l *glua.LState, n int) glua.LValue {
 		a, aok := toText(left)
 		b, bok := toText(right)
 		if aok && bok {
+			if len(a)+len(b) > maxTextBytes {
+				raise(l, noMemory)
+			}
+			s.meter.reserve(l, len(a)+len(b))
 			right = glua.LString(a + b)
 			continue
 		}
@@ -119,7 +124,7 @@ func translate(text string) string {
 		return "stack overflow"
 	}
 	head, rest, found := strings.Cut(text, ": ")
-	if found && strings.HasPrefix(head, "user_script:") || !found {
+	if found && isChunk(head) || !found {
 		if !found {
 			head, rest = "", text
 		} else {
@@ -152,6 +157,10 @@ func translate(text string) string {
 		return head + "attempt to compare two " + m[1] + " values"
 	}
 	return text
+}
+
+func isChunk(place string) bool {
+	return strings.HasPrefix(place, scriptChunk+":") || strings.HasPrefix(place, functionChunk+":")
 }
 
 var (

@@ -47,7 +47,9 @@ func baseCollect(l *glua.LState) int {
 	switch option := optString(l, 1, "collectgarbage", "collect"); option {
 	case "count":
 		return baseGcinfo(l)
-	case "collect", "stop", "restart", "step", "setpause", "setstepmul":
+	case "step":
+		l.Push(glua.LFalse)
+	case "collect", "stop", "restart", "setpause", "setstepmul":
 		l.Push(glua.LNumber(0))
 	default:
 		argError(l, 1, "collectgarbage", "invalid option '"+option+"'")
@@ -119,6 +121,9 @@ func (s *state) load(l *glua.LState) int {
 		if text == "" {
 			break
 		}
+		if source.Len()+len(text) > maxSourceBytes {
+			raise(l, noMemory)
+		}
 		source.WriteString(text)
 	}
 	return s.loadChunk(l, source.String(), name)
@@ -132,6 +137,9 @@ func (s *state) loadstring(l *glua.LState) int {
 // loadChunk compiles text at run time. It is rewritten like a script, so it
 // can reach no more than one.
 func (s *state) loadChunk(l *glua.LState, source, name string) int {
+	const treeFactor = 100 // the syntax tree's bytes for each of the text
+	s.meter.reserve(l, treeFactor*min(len(source), maxSourceBytes))
+	s.meter.pass(l, min(len(source), maxSourceBytes))
 	proto, err := s.compile(source, chunkName(name))
 	if err != nil {
 		l.Push(glua.LNil)
@@ -260,7 +268,9 @@ func (s *state) rawset(l *glua.LState) int {
 	if s.isFrozen(t) {
 		raisePlain(l, readonlyMessage)
 	}
-	l.RawSet(t, checkAny(l, 2, "rawset"), checkAny(l, 3, "rawset"))
+	key, value := checkAny(l, 2, "rawset"), checkAny(l, 3, "rawset")
+	s.reserveKey(l, t, key)
+	l.RawSet(t, key, value)
 	l.SetTop(1)
 	return 1
 }
@@ -355,7 +365,7 @@ func (s *state) display(v glua.LValue) string {
 	switch v := v.(type) {
 	case *glua.LFunction:
 		if v.IsG {
-			return fmt.Sprintf("builtin: %p", v)
+			return fmt.Sprintf("function: %p", v)
 		}
 	case *glua.LUserData:
 		if v == jsonNull {

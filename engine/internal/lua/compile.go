@@ -16,10 +16,16 @@ func (s *state) compile(source, name string) (proto *glua.FunctionProto, err err
 	defer func() {
 		// The compiler of gopher-lua panics on a few inputs (too many
 		// registers, for one). For a script that is a syntax error.
-		if fault := recover(); fault != nil {
+		fault := recover()
+		if m, ok := fault.(mistake); ok {
+			proto, err = nil, fmt.Errorf("%s:%d: %s", name, m.line, m.text)
+		} else if fault != nil {
 			proto, err = nil, fmt.Errorf("%s:1: %v", name, fault)
 		}
 	}()
+	if len(source) > maxSourceBytes {
+		return nil, fmt.Errorf("%s:1: %s", name, noMemory)
+	}
 	source = skipShebang(source)
 	chunk, err := parse.Parse(strings.NewReader(source), name)
 	if err != nil {

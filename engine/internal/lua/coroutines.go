@@ -17,12 +17,25 @@ func (s *state) coroutineLibrary() library {
 	scratch.Call(0, 1)
 	table := scratch.Get(-1).(*glua.LTable)
 	original := func(name string) glua.LGFunction { return table.RawGetString(name).(*glua.LFunction).GFunction }
-	create := original("create")
+	create := s.create(original("create"))
 	resume := s.function(s.resume(original("resume")))
 	return library{
 		"create": s.function(create), "resume": resume,
 		"running": s.function(original("running")), "status": s.function(original("status")),
 		"yield": s.function(s.yield(original("yield"))), "wrap": s.function(s.wrap(create, resume)),
+	}
+}
+
+// create makes a coroutine that is metered like all others.
+func (s *state) create(create glua.LGFunction) glua.LGFunction {
+	return func(l *glua.LState) int {
+		s.meter.hold(l, threadBytes)
+		s.meter.release()
+		n := create(l)
+		if thread, ok := l.Get(-1).(*glua.LState); ok {
+			thread.SetContext(s.meter)
+		}
+		return n
 	}
 }
 
@@ -66,7 +79,8 @@ func (s *state) wrap(create glua.LGFunction, resume *glua.LFunction) glua.LGFunc
 		checkFunction(l, 1, "wrap")
 		create(l)
 		thread := l.Get(-1)
-		l.Push(l.NewFunction(func(l *glua.LState) int {
+		// The coroutine is an upvalue, so that it can be found (weigh.go).
+		l.Push(l.NewClosure(func(l *glua.LState) int {
 			n := l.GetTop()
 			l.Insert(resume, 1)
 			l.Insert(thread, 2)
@@ -81,7 +95,7 @@ func (s *state) wrap(create glua.LGFunction, resume *glua.LFunction) glua.LGFunc
 			}
 			l.Error(problem, 0)
 			return 0
-		}))
+		}, thread))
 		return 1
 	}
 }

@@ -1,19 +1,26 @@
-// Package lua runs the scripts of EVAL: Lua 5.1 in the sandbox of Redis 7.0.
+// Package lua runs the scripts of EVAL and the functions of libraries: Lua 5.1
+// in the sandbox of Redis 7.0.
 //
 // The interpreter is gopher-lua; this package makes it behave as Redis's Lua
 // does. A VM owns the script cache and one interpreter, which serves all
 // scripts one after another: starting one costs 0.1 ms, running a script two
-// microseconds. Commands go to the Host; the engine is one.
+// microseconds. Functions owns another for libraries. Commands go to the Host;
+// the engine is one.
 //
-//	vm.go       the cache and the face of the package
-//	state.go    one interpreter, one run, errors as Redis words them
-//	compile.go  text to code; rewrite.go changes the syntax tree on the way
-//	sandbox.go  globals and read-only libraries
-//	reply.go    values between RESP and Lua
-//	redis.go, base.go, strings.go, json.go, ...  one library each
+//	vm.go        the cache of scripts and the face of the package
+//	functions.go libraries of functions; register.go how they register them
+//	shebang.go   the first line of scripts and libraries
+//	state.go     one interpreter, one run, errors as Redis words them
+//	meter.go     how long a script may run, and how much it may hold: weigh.go
+//	             finds out what it holds, watch.go what an index would take
+//	compile.go   text to code; rewrite.go changes the syntax tree on the way
+//	sandbox.go   globals and read-only libraries
+//	reply.go     values between RESP and Lua
+//	redis.go, base.go, strings.go, json.go, ...  one library of Lua each
 //
 // To add a library: write a file with one function that returns its members,
-// and name it in libraries (sandbox.go). To add a case to the tests: append
+// and name it in libraries (sandbox.go); whatever it makes it must report to
+// the meter. To add a case to the tests: append
 // its script to a file in testdata and let a real Redis answer it
 // (transcript_test.go says how).
 //
@@ -30,12 +37,9 @@
 //   - pairs goes through a table in the order its keys were first set;
 //   - the length of a table with holes may be another of its borders;
 //   - a number modulo zero or infinity may differ in the sign of nan;
-//   - redis.acl_check_cmd lets everything pass; string.dump fails;
+//   - string.dump fails;
 //   - a line of a loadstring chunk is shown as one of the script;
 //   - settings of cjson end with the script that made them;
 //   - error with a table that has no err is an error reply (it crashes Redis
 //     7.0.15, so there is no case for it).
-//
-// A script may build strings of up to 512 MiB. Its tables are not bounded,
-// and t[n] = v with a large n, below 2^26, makes room for n values.
 package lua

@@ -35,7 +35,11 @@ func (s *state) format(l *glua.LState) int {
 		i = next
 		arg++
 		out = s.appendVerb(l, out, v, arg)
+		if len(out) > maxTextBytes {
+			raise(l, noMemory)
+		}
 	}
+	s.meter.reserve(l, len(out))
 	l.Push(glua.LString(out))
 	return 1
 }

@@ -11,10 +11,24 @@ import (
 type fakeHost struct {
 	texts map[string]string
 	lists map[string][]string
+	steps int
+	// lasts is how many steps a script may make; 0 means any number.
+	lasts int
 }
 
 func newFakeHost() *fakeHost {
 	return &fakeHost{texts: map[string]string{}, lists: map[string][]string{}}
+}
+
+func (h *fakeHost) Permits(args [][]byte) (permitted, known bool) {
+	return !strings.EqualFold(string(args[0]), "flushall"), !strings.EqualFold(string(args[0]), "nonsense")
+}
+
+func (h *fakeHost) Interrupt(steps int) (stop string) {
+	if h.steps += steps; h.lasts > 0 && h.steps > h.lasts {
+		return "Script killed by user with SCRIPT KILL..."
+	}
+	return ""
 }
 
 func (h *fakeHost) Call(args [][]byte, out *resp.Writer) {

@@ -164,6 +164,7 @@ func (s *state) jsonEncode(l *glua.LState, c *jsonConfig) int {
 	}
 	e := jsonEncoder{state: s, l: l, config: c}
 	e.value(l.Get(1), 0)
+	s.meter.reserve(l, len(e.out))
 	l.Push(glua.LString(e.out))
 	return 1
 }
@@ -200,7 +201,7 @@ func (e *jsonEncoder) value(v glua.LValue, depth int) {
 		e.refuse(v, "type not supported")
 	}
 	if len(e.out) > maxTextBytes {
-		raise(e.l, "not enough memory")
+		raise(e.l, noMemory)
 	}
 }
 
@@ -243,6 +244,7 @@ func (e *jsonEncoder) text(text string) {
 }
 
 func (e *jsonEncoder) table(t *glua.LTable, depth int) {
+	e.state.meter.pass(e.l, 1)
 	if depth > min(e.config.encodeDepth, maxJSONDepth) {
 		raise(e.l, "Cannot serialise, excessive nesting (%d)", depth)
 	}

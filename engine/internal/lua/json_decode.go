@@ -35,6 +35,7 @@ func (s *state) jsonDecode(l *glua.LState, c *jsonConfig) int {
 		raise(l, "JSON parser does not support UTF-16 or UTF-32")
 	}
 	d := jsonDecoder{state: s, l: l, config: c, text: text}
+	defer s.meter.release()
 	v := d.value(d.next())
 	if end := d.next(); end.kind != "T_END" {
 		d.expected("the end", end)
@@ -52,6 +53,8 @@ func (d *jsonDecoder) expected(what string, t jsonToken) {
 }
 
 func (d *jsonDecoder) value(t jsonToken) glua.LValue {
+	d.state.meter.pass(d.l, 1)
+	d.state.meter.hold(d.l, slotBytes+len(t.text))
 	switch t.kind {
 	case "T_STRING":
 		return glua.LString(t.text)
@@ -79,6 +82,7 @@ func (d *jsonDecoder) descend() {
 
 func (d *jsonDecoder) object() glua.LValue {
 	d.descend()
+	d.state.meter.hold(d.l, 2*tableBytes)
 	t := d.l.CreateTable(0, 4)
 	token := d.next()
 	if token.kind == "T_OBJ_END" {
@@ -93,6 +97,7 @@ func (d *jsonDecoder) object() glua.LValue {
 		if token = d.next(); token.kind != "T_COLON" {
 			d.expected("colon", token)
 		}
+		d.state.meter.hold(d.l, 8*slotBytes+len(key))
 		t.RawSetString(key, d.value(d.next()))
 		token = d.next()
 		if token.kind == "T_OBJ_END" {
@@ -108,6 +113,7 @@ func (d *jsonDecoder) object() glua.LValue {
 
 func (d *jsonDecoder) array() glua.LValue {
 	d.descend()
+	d.state.meter.hold(d.l, 2*tableBytes)
 	t := d.l.CreateTable(4, 0)
 	token := d.next()
 	if token.kind == "T_ARR_END" {

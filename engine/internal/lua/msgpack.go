@@ -3,6 +3,7 @@ package lua
 import (
 	"encoding/binary"
 	"math"
+	"strings"
 
 	glua "github.com/yuin/gopher-lua"
 )
@@ -30,13 +31,17 @@ func (s *state) pack(l *glua.LState) int {
 	}
 	var out []byte
 	for i := 1; i <= n; i++ {
-		out = s.appendPacked(out, l.Get(i), 0)
+		out = s.appendPacked(l, out, l.Get(i), 0)
 	}
+	s.meter.reserve(l, len(out))
 	l.Push(glua.LString(out))
 	return 1
 }
 
-func (s *state) appendPacked(out []byte, v glua.LValue, depth int) []byte {
+func (s *state) appendPacked(l *glua.LState, out []byte, v glua.LValue, depth int) []byte {
+	if len(out) > maxTextBytes {
+		raise(l, noMemory)
+	}
 	switch v := v.(type) {
 	case glua.LString:
 		return append(appendLength(out, len(v), 0xa0, 32, 0xd9, 0xda, 0xdb), v...)
@@ -51,7 +56,7 @@ func (s *state) appendPacked(out []byte, v glua.LValue, depth int) []byte {
 		if depth == maxPackDepth {
 			return append(out, 0xc0)
 		}
-		return s.appendPackedTable(out, s.unwrap(v), depth+1)
+		return s.appendPackedTable(l, out, s.unwrap(v), depth+1)
 	}
 	return append(out, 0xc0)
 }
@@ -102,7 +107,8 @@ func appendPackedInt(out []byte, n int64) []byte {
 	return binary.BigEndian.AppendUint64(append(out, 0xd3), uint64(n))
 }
 
-func (s *state) appendPackedTable(out []byte, t *glua.LTable, depth int) []byte {
+func (s *state) appendPackedTable(l *glua.LState, out []byte, t *glua.LTable, depth int) []byte {
+	s.meter.pass(l, 1)
 	items, longest, isArray := 0, glua.LNumber(0), true
 	for k, _ := t.Next(glua.LNil); k != glua.LNil; k, _ = t.Next(k) {
 		items++
@@ -115,13 +121,13 @@ func (s *state) appendPackedTable(out []byte, t *glua.LTable, depth int) []byte 
 	if isArray && int(longest) == items {
 		out = appendLength(out, items, 0x90, 16, 0, 0xdc, 0xdd)
 		for i := 1; i <= items; i++ {
-			out = s.appendPacked(out, t.RawGetInt(i), depth)
+			out = s.appendPacked(l, out, t.RawGetInt(i), depth)
 		}
 		return out
 	}
 	out = appendLength(out, items, 0x80, 16, 0, 0xde, 0xdf)
 	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
-		out = s.appendPacked(s.appendPacked(out, k, depth), v, depth)
+		out = s.appendPacked(l, s.appendPacked(l, out, k, depth), v, depth)
 	}
 	return out
 }
@@ -147,7 +153,8 @@ func (s *state) unpackValues(l *glua.LState, limit, offset int, function string)
 		raise(l, "Start offset %d greater than input length %d.", offset, len(text))
 	}
 	all := limit == 0 && offset == 0
-	u := unpacker{l: l, rest: text[offset:]}
+	defer s.meter.release()
+	u := unpacker{state: s, l: l, rest: text[offset:]}
 	var values []glua.LValue
 	for len(u.rest) > 0 && (all || len(values) < limit) {
 		values = append(values, u.value(0))
@@ -171,8 +178,9 @@ func (s *state) unpackValues(l *glua.LState, limit, offset int, function string)
 }
 
 type unpacker struct {
-	l    *glua.LState
-	rest string
+	state *state
+	l     *glua.LState
+	rest  string
 }
 
 func (u *unpacker) take(n int) string {
@@ -182,6 +190,12 @@ func (u *unpacker) take(n int) string {
 	text := u.rest[:n]
 	u.rest = u.rest[n:]
 	return text
+}
+
+// text takes a string that is kept.
+func (u *unpacker) text(n int) glua.LString {
+	u.state.meter.hold(u.l, n)
+	return glua.LString(strings.Clone(u.take(n)))
 }
 
 // number takes a big-endian unsigned integer of n bytes.
@@ -197,6 +211,8 @@ func (u *unpacker) value(depth int) glua.LValue {
 	if depth > maxCallDepth {
 		raise(u.l, "Bad data format in input.")
 	}
+	u.state.meter.pass(u.l, 1)
+	u.state.meter.hold(u.l, slotBytes)
 	kind := u.take(1)[0]
 	switch {
 	case kind <= 0x7f:
@@ -206,7 +222,7 @@ func (u *unpacker) value(depth int) glua.LValue {
 	case kind <= 0x9f:
 		return u.array(int(kind&15), depth)
 	case kind <= 0xbf:
-		return glua.LString(u.take(int(kind & 31)))
+		return u.text(int(kind & 31))
 	case kind >= 0xe0:
 		return glua.LNumber(int8(kind))
 	}
@@ -227,7 +243,7 @@ func (u *unpacker) value(depth int) glua.LValue {
 		bits := 8 << (kind - 0xd0)
 		return glua.LNumber(int64(u.number(bits/8)) << (64 - bits) >> (64 - bits))
 	case 0xd9, 0xda, 0xdb:
-		return glua.LString(u.take(int(u.number(1 << (kind - 0xd9)))))
+		return u.text(int(u.number(1 << (kind - 0xd9))))
 	case 0xdc, 0xdd:
 		return u.array(int(u.number(2<<(kind-0xdc))), depth)
 	case 0xde, 0xdf:
@@ -238,18 +254,28 @@ func (u *unpacker) value(depth int) glua.LValue {
 }
 
 func (u *unpacker) array(n, depth int) glua.LValue {
-	t := u.l.CreateTable(min(n, len(u.rest)), 0)
+	t := u.empty(n)
 	for i := 1; i <= n; i++ {
 		t.RawSetInt(i, u.value(depth+1))
 	}
 	return t
 }
 
+// empty makes a table. A head can promise any number of items; room is made
+// for few before they are there.
+func (u *unpacker) empty(n int) *glua.LTable {
+	u.state.meter.hold(u.l, 2*tableBytes)
+	return u.l.CreateTable(min(n, len(u.rest), 64), 0)
+}
+
 func (u *unpacker) table(n, depth int) glua.LValue {
-	t := u.l.CreateTable(0, min(n, len(u.rest)))
+	t := u.empty(0)
 	for ; n > 0; n-- {
 		key := u.value(depth + 1)
-		u.l.RawSet(t, key, u.value(depth+1))
+		value := u.value(depth + 1)
+		u.state.meter.hold(u.l, 8*slotBytes)
+		u.state.reserveKey(u.l, t, key)
+		u.l.RawSet(t, key, value)
 	}
 	return t
 }

@@ -223,8 +223,8 @@ func (m *matcher) shortest(i, p, end int) int {
 // tick lets a script be stopped inside a pattern that backtracks for ages.
 func (m *matcher) tick() {
 	m.steps++
-	if m.steps&0xfff == 0 && m.state.ctx != nil && m.state.ctx.Err() != nil {
-		m.fail("stopped")
+	if m.steps&0xff == 0 {
+		m.state.meter.pass(m.l, 0x100)
 	}
 }
 
@@ -341,7 +341,7 @@ func (m *matcher) captured(n, i, end int) glua.LValue {
 		if n != 0 {
 			m.fail("invalid capture index")
 		}
-		return glua.LString(m.text[i:end])
+		return piece(m.text, i, end)
 	}
 	switch c := m.captures[n]; c.length {
 	case openCapture:
@@ -350,7 +350,7 @@ func (m *matcher) captured(n, i, end int) glua.LValue {
 	case positionCapture:
 		return glua.LNumber(c.start + 1)
 	default:
-		return glua.LString(m.text[c.start : c.start+c.length])
+		return piece(m.text, c.start, c.start+c.length)
 	}
 }
 
@@ -368,7 +368,10 @@ func (m *matcher) pushCaptures(i, end int, whole bool) int {
 }
 
 // start sets the matcher to try at a new position.
-func (m *matcher) start() { m.level, m.depth = 0, 0 }
+func (m *matcher) start() {
+	m.level, m.depth = 0, 0
+	m.tick()
+}
 
 // substituteText appends a replacement text with its %0 to %9 filled in.
 func (m *matcher) substituteText(out *bytes.Buffer, replacement string, i, end int) {

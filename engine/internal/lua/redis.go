@@ -13,17 +13,19 @@ const (
 )
 
 func (s *state) redisLibrary() library {
-	members := s.functions(map[string]glua.LGFunction{
+	table := map[string]glua.LGFunction{
 		"call":  func(l *glua.LState) int { return s.call(l, true) },
 		"pcall": func(l *glua.LState) int { return s.call(l, false) },
 		"log":   s.logMessage, "setresp": s.setresp, "sha1hex": s.sha1hex,
 		"error_reply": s.errorReply, "status_reply": s.statusReply,
-		"replicate_commands": func(l *glua.LState) int { l.Push(glua.LTrue); return 1 },
-		"set_repl":           s.setRepl,
-		"breakpoint":         func(l *glua.LState) int { l.Push(glua.LFalse); return 1 },
-		"debug":              func(*glua.LState) int { return 0 },
-		"acl_check_cmd":      s.aclCheck,
-	})
+		"set_repl": s.setRepl, "acl_check_cmd": s.aclCheck,
+	}
+	if s.chunk == scriptChunk {
+		table["replicate_commands"] = func(l *glua.LState) int { l.Push(glua.LTrue); return 1 }
+		table["breakpoint"] = func(l *glua.LState) int { l.Push(glua.LFalse); return 1 }
+		table["debug"] = func(*glua.LState) int { return 0 }
+	}
+	members := s.functions(table)
 	for name, value := range map[string]int{
 		"LOG_DEBUG": 0, "LOG_VERBOSE": 1, "LOG_NOTICE": 2, "LOG_WARNING": 3,
 		"REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2, "REPL_ALL": 3,
@@ -38,14 +40,16 @@ func (s *state) redisLibrary() library {
 // call is redis.call and, with raise false, redis.pcall.
 func (s *state) call(l *glua.LState, raise bool) int {
 	if !s.collect(l) {
-		return s.fail(l, raise, callArguments(l))
+		return s.misuse(l, raise, callArguments(l))
 	}
+	s.meter.left -= stepsPerCall
 	s.reply.Reset()
 	s.host.Call(s.argv, &s.reply)
 	bytes := s.reply.Bytes()
 	if len(bytes) == 0 {
 		return s.fail(l, raise, "ERR The command gave no reply to the script")
 	}
+	s.meter.reserve(l, replyFactor*len(bytes))
 	if bytes[0] == '-' {
 		end := strings.IndexByte(string(bytes), '\r')
 		return s.fail(l, raise, string(bytes[1:end]))
@@ -55,12 +59,18 @@ func (s *state) call(l *glua.LState, raise bool) int {
 	return 1
 }
 
+// replyFactor is what a reply grows by when it becomes values of Lua.
+const replyFactor = 8
+
 func callArguments(l *glua.LState) string {
 	if l.GetTop() == 0 {
 		return "ERR Please specify at least one argument for this redis lib call"
 	}
 	return "ERR Lua redis lib command arguments must be strings or integers"
 }
+
+// maxCallBytes bounds the arguments of one command together.
+const maxCallBytes = 1 << 30
 
 // collect copies the arguments of a call into one buffer that is used again.
 // It reports whether all of them are strings or numbers.
@@ -71,6 +81,9 @@ func (s *state) collect(l *glua.LState) bool {
 		start := len(s.arena)
 		switch v := l.Get(i).(type) {
 		case glua.LString:
+			if len(s.arena)+len(v) > maxCallBytes {
+				raise(l, noMemory)
+			}
 			s.arena = append(s.arena, v...)
 		case glua.LNumber:
 			s.arena = appendG(s.arena, float64(v), 17)
@@ -84,10 +97,20 @@ func (s *state) collect(l *glua.LState) bool {
 	return n > 0
 }
 
-// fail raises or returns an error table.
+// fail raises or returns the error of a command, which has been counted.
 func (s *state) fail(l *glua.LState, raise bool, message string) int {
 	t := errorTable(l, message)
 	t.RawSetString("ignore_error_stats_update", glua.LTrue)
+	if raise {
+		l.Error(t, 0)
+	}
+	l.Push(t)
+	return 1
+}
+
+// misuse raises or returns the error of a call that reached no command.
+func (s *state) misuse(l *glua.LState, raise bool, message string) int {
+	t := errorTable(l, message)
 	if raise {
 		l.Error(t, 0)
 	}
@@ -148,6 +171,9 @@ func (s *state) sha1hex(l *glua.LState) int {
 	return 1
 }
 
+// maxLogBytes is about where a log line ends.
+const maxLogBytes = 64 << 10
+
 func (s *state) logMessage(l *glua.LState) int {
 	n := l.GetTop()
 	if n < 2 {
@@ -160,13 +186,16 @@ func (s *state) logMessage(l *glua.LState) int {
 	if level < 0 || level > 3 {
 		return raiseReply(l, "ERR Invalid debug level.")
 	}
-	words := make([]string, 0, n-1)
-	for i := 2; i <= n; i++ {
+	var line strings.Builder
+	for i := 2; i <= n && line.Len() < maxLogBytes; i++ {
 		if text, ok := toText(l.Get(i)); ok {
-			words = append(words, text)
+			if line.Len() > 0 {
+				line.WriteByte(' ')
+			}
+			line.WriteString(text[:min(len(text), maxLogBytes)])
 		}
 	}
-	s.log(int(level), strings.Join(words, " "))
+	s.log(int(level), line.String())
 	return 0
 }
 
@@ -193,11 +222,15 @@ func (s *state) setRepl(l *glua.LState) int {
 	return 0
 }
 
-// aclCheck lets all commands pass: the engine has one user, who may do all.
+// aclCheck asks whether a command might be run.
 func (s *state) aclCheck(l *glua.LState) int {
 	if !s.collect(l) {
 		return raiseReply(l, callArguments(l))
 	}
-	l.Push(glua.LTrue)
+	permitted, known := s.host.Permits(s.argv)
+	if !known {
+		return raiseReply(l, "ERR Invalid command passed to redis.acl_check_cmd()")
+	}
+	l.Push(glua.LBool(permitted))
 	return 1
 }

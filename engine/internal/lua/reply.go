@@ -148,11 +148,19 @@ const maxReplyDepth = 2000
 
 var errReplyDepth = errors.New("reached lua stack limit")
 
+// maxReplyBytes bounds the reply of a script: tables may hold one text, or one
+// another, any number of times.
+const maxReplyBytes = 1 << 30
+
 func (s *state) writeReply(v glua.LValue, out *resp.Writer) error {
+	s.replyStart = out.Len()
 	return s.writeValue(v, out, 0)
 }
 
 func (s *state) writeValue(v glua.LValue, out *resp.Writer, depth int) error {
+	if out.Len()-s.replyStart > maxReplyBytes {
+		return meterError(noMemory)
+	}
 	switch v := v.(type) {
 	case glua.LString:
 		out.BulkString(string(v))
@@ -161,6 +169,9 @@ func (s *state) writeValue(v glua.LValue, out *resp.Writer, depth int) error {
 	case glua.LBool:
 		s.writeBool(bool(v), out)
 	case *glua.LTable:
+		if s.meter.left--; s.meter.left <= 0 && !s.meter.mayGoOn() {
+			return meterError(s.meter.stopped)
+		}
 		if depth >= maxReplyDepth {
 			out.Error("ERR " + errReplyDepth.Error())
 			return nil

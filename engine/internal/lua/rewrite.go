@@ -2,6 +2,7 @@ package lua
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/yuin/gopher-lua/ast"
 )
@@ -16,7 +17,9 @@ import (
 //     then needs no indirection at all;
 //   - redis.call and the like, when redis is the global, become one look-up
 //     of the global "redis.call" (libraries cannot change);
-//   - numbers with leading zeros are decimal.
+//   - numbers with leading zeros are decimal; there is no goto;
+//   - an index that is assigned to may go through a look at the memory it
+//     takes (see watch.go).
 //
 // The names made here hold characters that no name in a script can hold.
 func rewrite(chunk []ast.Stmt, isMember func(name string) bool) {
@@ -32,20 +35,39 @@ const maxConcat = 40
 
 // rewriter knows the local names in scope, innermost last.
 type rewriter struct {
-	locals   []string
+	locals   []local
 	depth    int
 	isMember func(name string) bool
 }
 
-func (r *rewriter) declare(names ...string) { r.locals = append(r.locals, names...) }
+type local struct {
+	name    string
+	counter *counter // of a numeric loop's variable
+}
+
+func (r *rewriter) declare(names ...string) {
+	for _, name := range names {
+		r.locals = append(r.locals, local{name: name})
+	}
+}
 
 func (r *rewriter) isLocal(name string) bool {
+	_, ok := r.find(name)
+	return ok
+}
+
+func (r *rewriter) find(name string) (local, bool) {
 	for i := len(r.locals) - 1; i >= 0; i-- {
-		if r.locals[i] == name {
-			return true
+		if r.locals[i].name == name {
+			return r.locals[i], true
 		}
 	}
-	return false
+	return local{}, false
+}
+
+func (r *rewriter) counterOf(name string) *counter {
+	found, _ := r.find(name)
+	return found.counter
 }
 
 // maxSyntaxDepth keeps a script from filling Go's stack, here and in the
@@ -57,6 +79,12 @@ func (r *rewriter) descend() {
 	if r.depth > maxSyntaxDepth {
 		panic("chunk has too many syntax levels") // compile recovers
 	}
+}
+
+// mistake is a syntax error that the parser lets pass; compile recovers it.
+type mistake struct {
+	line int
+	text string
 }
 
 func (r *rewriter) ascend() { r.depth-- }
@@ -101,8 +129,7 @@ func (r *rewriter) stmt(s ast.Stmt) {
 		r.block(s.Then)
 		r.block(s.Else)
 	case *ast.NumberForStmt:
-		s.Init, s.Limit, s.Step = r.expr(s.Init), r.expr(s.Limit), r.expr(s.Step)
-		r.loop([]string{s.Name}, s.Stmts)
+		r.numberFor(s)
 	case *ast.GenericForStmt:
 		r.exprs(s.Exprs)
 		r.loop(s.Names, s.Stmts)
@@ -110,6 +137,25 @@ func (r *rewriter) stmt(s ast.Stmt) {
 		r.funcDef(s)
 	case *ast.ReturnStmt:
 		r.exprs(s.Exprs)
+	case *ast.GotoStmt: // a name in Lua 5.1
+		panic(mistake{s.Line(), "'=' expected near '" + s.Label + "'"})
+	case *ast.LabelStmt:
+		panic(mistake{s.Line(), "unexpected symbol near ':'"})
+	}
+}
+
+func (r *rewriter) numberFor(s *ast.NumberForStmt) {
+	variable := local{name: s.Name}
+	if isSmall(s.Init) && s.Step == nil {
+		variable.counter = new(counter)
+	}
+	s.Init, s.Limit, s.Step = r.expr(s.Init), r.expr(s.Limit), r.expr(s.Step)
+	depth := len(r.locals)
+	r.locals = append(r.locals, variable)
+	r.stmts(s.Stmts)
+	r.locals = r.locals[:depth]
+	if variable.counter != nil {
+		variable.counter.endLoop()
 	}
 }
 
@@ -164,11 +210,15 @@ func (r *rewriter) function(f *ast.FunctionExpr) {
 func (r *rewriter) target(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.IdentExpr:
-		if !r.isLocal(e.Value) {
+		if found, ok := r.find(e.Value); !ok {
 			e.Value = "=" + e.Value
+		} else if found.counter != nil {
+			found.counter.changed = true
 		}
 	case *ast.AttrGetExpr:
+		before := e.Key
 		e.Object, e.Key = r.expr(e.Object), r.expr(e.Key)
+		r.watch(e, before)
 	}
 	return e
 }
@@ -184,14 +234,21 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 	defer r.ascend()
 	switch e := e.(type) {
 	case *ast.NumberExpr:
-		if f, ok := parseNumber(e.Value); ok {
-			e.Value = strconv.FormatFloat(float64(f), 'g', -1, 64)
+		f, ok := parseNumber(e.Value)
+		if !ok {
+			// The scanner takes the end of the text for a byte of the number.
+			panic(mistake{e.Line(), "malformed number near '" + strings.TrimSuffix(e.Value, "\xff") + "'"})
 		}
+		e.Value = strconv.FormatFloat(float64(f), 'g', -1, 64)
 	case *ast.AttrGetExpr:
 		return r.attribute(e)
 	case *ast.TableExpr:
 		for _, f := range e.Fields {
+			before := f.Key
 			f.Key, f.Value = r.expr(f.Key), r.expr(f.Value)
+			if f.Key != nil && !isNear(nil, before) {
+				f.Key = watched(nil, f.Key)
+			}
 		}
 	case *ast.FuncCallExpr:
 		e.Func, e.Receiver = r.expr(e.Func), r.expr(e.Receiver)

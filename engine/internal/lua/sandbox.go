@@ -1,6 +1,8 @@
 package lua
 
 import (
+	"strings"
+
 	glua "github.com/yuin/gopher-lua"
 )
 
@@ -21,14 +23,20 @@ func (s *state) openLibraries() {
 		s.globals.RawSetString(name, value)
 	}
 	s.globals.RawSetString(concatName, s.function(s.concat))
+	s.globals.RawSetString(watchName, s.function(s.watchIndex))
 	for name, members := range s.libraries() {
 		s.addLibrary(name, members)
 	}
 	s.globals.RawSetString("_VERSION", glua.LString("Lua 5.1"))
 	s.openStringMethods()
-	s.setList(&s.keys, "KEYS", nil)
-	s.setList(&s.args, "ARGV", nil)
+	if s.chunk == scriptChunk {
+		s.setList(&s.keys, "KEYS", nil)
+		s.setList(&s.args, "ARGV", nil)
+	}
 	s.guardGlobals()
+	if s.chunk == functionChunk {
+		s.openLoading()
+	}
 }
 
 func (s *state) libraries() map[string]library {
@@ -92,13 +100,23 @@ func (s *state) isFrozen(t *glua.LTable) bool {
 	return t == s.globals || t.Metatable != glua.LNil && s.frozen[t] != nil
 }
 
+// unknownGlobal refuses a global that does not exist. The name may be one
+// that rewrite has made of a library and its member.
+func (s *state) unknownGlobal(l *glua.LState) int {
+	name, _ := toText(l.Get(2))
+	if library, member, ok := strings.Cut(name, "."); ok && s.loading != nil {
+		name = library
+		if s.globals.RawGetString(library) != glua.LNil {
+			name = member
+		}
+	}
+	raise(l, "Script attempted to access nonexistent global variable '%s'", name)
+	return 0
+}
+
 // guardGlobals refuses unknown globals, and makes _G.
 func (s *state) guardGlobals() {
-	unknown := s.function(func(l *glua.LState) int {
-		name, _ := toText(l.Get(2))
-		raise(l, "Script attempted to access nonexistent global variable '%s'", name)
-		return 0
-	})
+	unknown := s.function(s.unknownGlobal)
 	visible := s.l.CreateTable(0, 64)
 	face := s.face(visible)
 	visible.RawSetString("_G", face)

@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -15,6 +14,14 @@ import (
 // it serves script after script. That is safe because nothing a script does
 // outlives it: globals and libraries cannot be changed (see sandbox.go), and
 // run puts back what could (KEYS, ARGV, the settings of cjson, the protocol).
+// What functions of libraries keep in their variables does stay; they have a
+// state to themselves (see functions.go).
+
+// The chunks: how errors name the text that a state runs.
+const (
+	scriptChunk   = "user_script"
+	functionChunk = "user_function"
+)
 
 const (
 	// Lua 5.1 stops at 20,000 nested calls; a frame here is 80 bytes and all
@@ -28,6 +35,8 @@ const (
 
 type state struct {
 	l       *glua.LState
+	chunk   string
+	meter   *meter
 	log     func(level int, msg string)
 	globals *glua.LTable
 	enter   *glua.LFunction               // runs main
@@ -38,25 +47,33 @@ type state struct {
 	texts   textCache
 	status  statusTables
 
+	// Of the state of libraries only.
+	kept                     map[*glua.LFunction]struct{} // the registered functions
+	loading                  *Library
+	callGlobals, loadGlobals map[string]glua.LValue
+
 	// What belongs to the running script.
-	ctx       context.Context
-	host      Host
-	main      *glua.LFunction
-	reply     resp.Writer
-	argv      [][]byte
-	arena     []byte
-	errorLine int
-	random    lcg48
-	nesting   int // of coroutines
-	json      jsonConfig
+	host       Host
+	params     []glua.LValue
+	main       *glua.LFunction
+	reply      resp.Writer
+	replyStart int // where the reply of the script begins
+	argv       [][]byte
+	arena      []byte
+	errorLine  int
+	random     lcg48
+	nesting    int // of coroutines
+	json       jsonConfig
 }
 
-func newState(log func(level int, msg string)) *state {
+func newState(log func(level int, msg string), chunk string) *state {
 	l := glua.NewState(glua.Options{
 		CallStackSize: maxCallDepth, RegistrySize: 1024,
 		RegistryMaxSize: maxStackValues, RegistryGrowStep: 8192, SkipOpenLibs: true,
 	})
-	s := &state{l: l, log: log, frozen: make(map[*glua.LTable]*glua.LTable)}
+	s := &state{l: l, log: log, chunk: chunk, frozen: make(map[*glua.LTable]*glua.LTable)}
+	s.meter = newMeter(s)
+	l.SetContext(s.meter)
 	l.Options.CallStackSize = maxCallDepth / 8 // these are for coroutines
 	l.Options.RegistrySize = 128
 	l.Options.MinimizeStackMemory = true
@@ -66,7 +83,10 @@ func newState(log func(level int, msg string)) *state {
 	s.enter = l.NewFunction(func(l *glua.LState) int {
 		l.Panic = s.raised
 		l.Push(s.main)
-		l.Call(0, 1)
+		for _, v := range s.params {
+			l.Push(v)
+		}
+		l.Call(len(s.params), 1)
 		return 1
 	})
 	s.guard = l.NewFunction(func(l *glua.LState) int {
@@ -93,40 +113,55 @@ func (s *state) raised(l *glua.LState) {
 	panic(&glua.ApiError{Type: glua.ApiErrorRun, Object: l.Get(-1), StackTrace: "-"})
 }
 
-// run reports whether the interpreter can serve the next script.
-func (s *state) run(ctx context.Context, h Host, script *script, keys, args [][]byte, out *resp.Writer) (usable bool) {
-	s.host, s.main = h, script.fn
+// run calls a script or function, which errors name name, and appends its
+// reply. It reports whether the interpreter can serve the next one.
+func (s *state) run(h Host, fn *glua.LFunction, name string, keys, args [][]byte, out *resp.Writer) (usable bool) {
+	s.begin(h, fn)
+	if s.chunk == scriptChunk {
+		s.setList(&s.keys, "KEYS", keys)
+		s.setList(&s.args, "ARGV", args)
+	} else {
+		s.params = append(s.params, s.list(keys), s.list(args))
+	}
+	start := out.Len()
+	err := s.protected(func() error { return s.writeReply(s.l.Get(-1), out) })
+	if err != nil {
+		out.Truncate(start)
+		s.writeFailure(err, name, out)
+	}
+	return s.end(err)
+}
+
+func (s *state) begin(h Host, fn *glua.LFunction) {
+	s.host, s.main = h, fn
 	s.json.reset()
 	s.reply.Proto = 2
 	s.nesting = 0
-	s.setList(&s.keys, "KEYS", keys)
-	s.setList(&s.args, "ARGV", args)
-	s.ctx = ctx
-	if ctx.Done() != nil {
-		s.l.SetContext(ctx)
-		defer s.l.RemoveContext()
-	}
-	start := out.Len()
-	err := s.protected(out)
-	if err != nil {
-		out.Truncate(start)
-		s.writeFailure(err, script.sha, out)
-	}
+	s.meter.start()
+}
+
+// end reports whether the interpreter can go on.
+func (s *state) end(err error) (usable bool) {
 	usable = err == nil || !broken(err)
 	if usable {
 		s.l.SetTop(0)
 	}
 	s.l.G.CurrentThread = s.l
 	s.status.used = 0
-	s.host, s.main, s.ctx = nil, nil, nil
+	s.host, s.main = nil, nil
+	clear(s.params)
+	s.params = s.params[:0]
 	if cap(s.arena) > 64<<10 {
 		s.arena = nil
+	}
+	if s.reply.Len() > 64<<10 {
+		s.reply.Swap(nil)
 	}
 	return usable
 }
 
-// protected runs the script and writes its result.
-func (s *state) protected(out *resp.Writer) (err error) {
+// protected runs the script and then finish, when its result is on the stack.
+func (s *state) protected(finish func() error) (err error) {
 	defer func() {
 		// Errors of scripts end in PCall. But PCall itself panics when the
 		// registry overflows at certain instructions (it looks for the line
@@ -140,7 +175,7 @@ func (s *state) protected(out *resp.Writer) (err error) {
 	if err := s.l.PCall(0, 1, nil); err != nil {
 		return err
 	}
-	return s.writeReply(s.l.Get(-1), out)
+	return finish()
 }
 
 // broken says whether an error may have left the interpreter in a bad or a
@@ -155,31 +190,26 @@ func broken(err error) bool {
 }
 
 // writeFailure writes the error that ended a script, as Redis 7.0 words it.
-func (s *state) writeFailure(err error, sha string, out *resp.Writer) {
-	if s.ctx.Err() != nil {
-		s.writeError("ERR Script killed by user with SCRIPT KILL.", sha, out)
-		return
+func (s *state) writeFailure(err error, name string, out *resp.Writer) {
+	out.Error(s.failure(err) + " script: " + name + ", on @" + s.chunk + ":" + strconv.Itoa(s.errorLine) + ".")
+}
+
+// failure is the message of an error, with its code.
+func (s *state) failure(err error) string {
+	if s.meter.stopped != "" {
+		return "ERR " + s.meter.stopped
 	}
 	var api *glua.ApiError
 	if !errors.As(err, &api) {
-		out.Error("ERR " + err.Error())
-		return
+		return "ERR " + err.Error()
 	}
-	var message string
 	if table, ok := api.Object.(*glua.LTable); ok {
-		message, _ = toText(table.RawGetString("err"))
-		if message == "" {
-			message = "ERR unknown error"
+		if message, ok := toText(table.RawGetString("err")); ok {
+			return strings.TrimRight(message, "\r\n")
 		}
-	} else {
-		message = "ERR " + s.plainMessage(api)
+		return "ERR unknown error"
 	}
-	message = strings.TrimRight(message, "\r\n")
-	s.writeError(message, sha, out)
-}
-
-func (s *state) writeError(message, sha string, out *resp.Writer) {
-	out.Error(message + " script: " + sha + ", on @user_script:" + strconv.Itoa(s.errorLine) + ".")
+	return strings.TrimRight("ERR "+s.plainMessage(api), "\r\n")
 }
 
 func (s *state) plainMessage(api *glua.ApiError) string {
@@ -188,6 +218,15 @@ func (s *state) plainMessage(api *glua.ApiError) string {
 		return s.display(api.Object)
 	}
 	return translate(text)
+}
+
+// list makes a table of keys or arguments.
+func (s *state) list(items [][]byte) *glua.LTable {
+	t := s.l.CreateTable(len(items), 0)
+	for i, item := range items {
+		t.RawSetInt(i+1, s.texts.get(item))
+	}
+	return t
 }
 
 // setList puts keys or arguments into a global table. The table of the last

@@ -10,9 +10,19 @@ import (
 func (s *state) stringLibrary() library {
 	return s.functions(map[string]glua.LGFunction{
 		"byte": stringByte, "char": stringChar, "dump": stringDump, "find": s.find, "format": s.format,
-		"gfind": s.gmatch, "gmatch": s.gmatch, "gsub": s.gsub, "len": stringLen, "lower": stringLower,
-		"match": s.match, "rep": stringRep, "reverse": stringReverse, "sub": stringSub, "upper": stringUpper,
+		"gfind": s.gmatch, "gmatch": s.gmatch, "gsub": s.gsub, "len": stringLen, "lower": s.stringLower,
+		"match": s.match, "rep": s.stringRep, "reverse": s.stringReverse, "sub": stringSub, "upper": s.stringUpper,
 	})
+}
+
+// piece is part of a text. A small part of a large text is copied: it must not
+// keep the whole alive.
+func piece(text string, from, to int) glua.LString {
+	const large = 4096
+	if len(text) > large && (to-from) < len(text)/2 {
+		return glua.LString(strings.Clone(text[from:to]))
+	}
+	return glua.LString(text[from:to])
 }
 
 // position turns a negative index into one from the front.
@@ -75,31 +85,38 @@ func mapBytes(text string, first, last byte) string {
 	return string(changed)
 }
 
-func stringLower(l *glua.LState) int {
-	l.Push(glua.LString(mapBytes(checkString(l, 1, "lower"), 'A', 'Z')))
+func (s *state) stringLower(l *glua.LState) int {
+	text := checkString(l, 1, "lower")
+	s.meter.reserve(l, len(text))
+	l.Push(glua.LString(mapBytes(text, 'A', 'Z')))
 	return 1
 }
 
-func stringUpper(l *glua.LState) int {
-	l.Push(glua.LString(mapBytes(checkString(l, 1, "upper"), 'a', 'z')))
+func (s *state) stringUpper(l *glua.LState) int {
+	text := checkString(l, 1, "upper")
+	s.meter.reserve(l, len(text))
+	l.Push(glua.LString(mapBytes(text, 'a', 'z')))
 	return 1
 }
 
-func stringRep(l *glua.LState) int {
+func (s *state) stringRep(l *glua.LState) int {
 	text, n := checkString(l, 1, "rep"), checkInt(l, 2, "rep")
 	if n <= 0 || text == "" {
 		l.Push(glua.LString(""))
 		return 1
 	}
 	if n > maxTextBytes/len(text) {
-		raise(l, "not enough memory")
+		raise(l, noMemory)
 	}
+	s.meter.reserve(l, n*len(text))
 	l.Push(glua.LString(strings.Repeat(text, n)))
 	return 1
 }
 
-func stringReverse(l *glua.LState) int {
-	text := []byte(checkString(l, 1, "reverse"))
+func (s *state) stringReverse(l *glua.LState) int {
+	original := checkString(l, 1, "reverse")
+	s.meter.reserve(l, len(original))
+	text := []byte(original)
 	for i, j := 0, len(text)-1; i < j; i, j = i+1, j-1 {
 		text[i], text[j] = text[j], text[i]
 	}
@@ -114,7 +131,7 @@ func stringSub(l *glua.LState) int {
 	if from > to {
 		l.Push(glua.LString(""))
 	} else {
-		l.Push(glua.LString(text[from-1 : to]))
+		l.Push(piece(text, from-1, to))
 	}
 	return 1
 }
@@ -165,7 +182,8 @@ func (s *state) search(l *glua.LState, function string) int {
 func (s *state) gmatch(l *glua.LState) int {
 	text, pattern := checkString(l, 1, "gmatch"), checkString(l, 2, "gmatch")
 	i := 0
-	l.Push(l.NewFunction(func(l *glua.LState) int {
+	// The text is an upvalue, so that it can be found (weigh.go).
+	l.Push(l.NewClosure(func(l *glua.LState) int {
 		m := &matcher{l: l, state: s, text: text, pattern: pattern}
 		for ; i <= len(text); i++ {
 			m.start()
@@ -179,7 +197,7 @@ func (s *state) gmatch(l *glua.LState) int {
 			}
 		}
 		return 0
-	}))
+	}, glua.LString(text)))
 	return 1
 }
 
@@ -216,7 +234,7 @@ func (s *state) gsub(l *glua.LState) int {
 			i = len(text) + 1
 		}
 		if out.Len() > maxTextBytes {
-			raise(l, "not enough memory")
+			raise(l, noMemory)
 		}
 		if i > len(text) || anchored {
 			break
@@ -225,6 +243,7 @@ func (s *state) gsub(l *glua.LState) int {
 	if i < len(text) {
 		out.WriteString(text[i:])
 	}
+	s.meter.reserve(l, out.Len())
 	l.Push(glua.LString(out.String()))
 	l.Push(glua.LNumber(n))
 	return 2

@@ -22,7 +22,7 @@ type structFormat struct {
 
 func (s *state) structLibrary() library {
 	return s.functions(map[string]glua.LGFunction{
-		"pack": structPack, "unpack": structUnpack, "size": structSize,
+		"pack": s.structPack, "unpack": structUnpack, "size": structSize,
 	})
 }
 
@@ -110,7 +110,7 @@ func (f *structFormat) bytes(v uint64, size int) []byte {
 	return out
 }
 
-func structPack(l *glua.LState) int {
+func (s *state) structPack(l *glua.LState) int {
 	f := structFormat{l: l, function: "pack", rest: checkString(l, 1, "pack"), alignment: 1}
 	l.Push(glua.LNil) // a missing argument is nil in messages, as in the original
 	var out []byte
@@ -137,9 +137,10 @@ func structPack(l *glua.LState) int {
 		}
 		arg++
 		if len(out) > maxTextBytes {
-			raise(l, "not enough memory")
+			raise(l, noMemory)
 		}
 	}
+	s.meter.reserve(l, len(out))
 	l.Push(glua.LString(out))
 	return 1
 }
@@ -188,13 +189,13 @@ func structUnpack(l *glua.LState) int {
 			if size == 0 {
 				size, values = f.counted(values, len(data)-at)
 			}
-			values = append(values, glua.LString(data[at:at+size]))
+			values = append(values, piece(data, at, at+size))
 		case 's':
 			end := strings.IndexByte(data[at:], 0)
 			if end < 0 {
 				raise(l, "unfinished string in data")
 			}
-			values = append(values, glua.LString(data[at:at+end]))
+			values = append(values, piece(data, at, at+end))
 			size = end + 1
 		case 'b', 'B', 'h', 'H', 'l', 'L', 'T', 'i', 'I', 'f', 'd':
 			values = append(values, f.read(data[at:at+size], option))

@@ -37,6 +37,7 @@ func (s *state) tableConcat(l *glua.LState) int {
 			out = s.grow(l, out, separator)
 		}
 	}
+	s.meter.reserve(l, len(out))
 	l.Push(glua.LString(out))
 	return 1
 }
@@ -119,7 +120,9 @@ func (s *state) tableInsert(l *glua.LState) int {
 			t.Insert(at, l.Get(3))
 			return 0
 		}
+		s.reserveIndex(l, t, at)
 		for i := n; i >= at; i-- { // an index below 1 moves everything up
+			s.meter.pass(l, 1)
 			t.RawSet(glua.LNumber(i+1), t.RawGet(glua.LNumber(i)))
 		}
 		t.RawSet(glua.LNumber(at), l.Get(3))
@@ -148,6 +151,7 @@ func (s *state) tableSort(l *glua.LState) int {
 	if l.GetTop() >= 2 && l.Get(2) != glua.LNil {
 		before = checkFunction(l, 2, "sort")
 	}
+	s.meter.reserve(l, slotBytes*t.Len())
 	items := make([]glua.LValue, t.Len())
 	for i := range items {
 		items[i] = t.RawGetInt(i + 1)

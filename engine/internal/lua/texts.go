@@ -36,8 +36,9 @@ func (c *textCache) get(b []byte) glua.LValue {
 // costs a microsecond to make; no script outlives its run, so the tables of
 // one run serve the next, unless the script changed them.
 type statusTables struct {
-	tables []*glua.LTable
-	used   int
+	tables  []*glua.LTable
+	used    int
+	lasting bool // what is handed out may be kept: each table is new
 }
 
 func (p *statusTables) get(l *glua.LState, text glua.LValue) *glua.LTable {
@@ -59,7 +60,7 @@ func (p *statusTables) get(l *glua.LState, text glua.LValue) *glua.LTable {
 	case p.used < len(p.tables):
 		p.tables[p.used] = t
 		p.used++
-	case p.used < 32:
+	case p.used < 32 && !p.lasting:
 		p.tables = append(p.tables, t)
 		p.used++
 	}

@@ -2,7 +2,6 @@ package lua
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -73,12 +72,12 @@ func (c *transcript) check(t *testing.T, vm *VM) {
 
 func (c *transcript) run(vm *VM) string {
 	out := resp.Writer{Proto: c.proto}
-	sha, err := vm.Load([]byte(strings.Join(c.script, "\n")))
+	script, err := vm.Load([]byte(strings.Join(c.script, "\n")))
 	if err != nil {
 		out.Error(err.Error())
 		return string(out.Bytes())
 	}
-	vm.Run(context.Background(), newFakeHost(), sha, byteSlices(c.keys), byteSlices(c.args), &out)
+	vm.Run(newFakeHost(), script, byteSlices(c.keys), byteSlices(c.args), &out)
 	return string(out.Bytes())
 }
 

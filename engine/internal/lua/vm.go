@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"context"
 	"crypto/sha1"
 	"encoding/hex"
 
@@ -10,26 +9,36 @@ import (
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 )
 
-// Host runs one command for a script and appends exactly one reply, in the
-// protocol out.Proto, to out. It never blocks, keeps no argument, and does
-// not run another script.
+// Host is who runs a script and its commands: the engine.
 type Host interface {
+	// Call runs one command and appends exactly one reply, in the protocol
+	// out.Proto, to out. It never blocks, keeps no argument, and does not run
+	// another script.
 	Call(args [][]byte, out *resp.Writer)
+	// Permits says whether there is such a command, and whether the user for
+	// whom the script runs may run it.
+	Permits(args [][]byte) (permitted, known bool)
+	// Interrupt is called each time a script has made so many further steps.
+	// If it answers with a text, the script ends with that as its error.
+	Interrupt(steps int) (stop string)
 }
 
 // VM holds the compiled scripts and the interpreter that runs them. It is
 // not safe for concurrent use: one script runs at a time.
 type VM struct {
 	log     func(level int, msg string)
-	scripts map[string]*script
+	scripts map[string]*Script
 	state   *state
 }
 
-// script is one cached script. Its function belongs to one interpreter and
+// Script is one cached script. Its function belongs to one interpreter and
 // is made again after that was replaced.
-type script struct {
-	sha   string
-	body  []byte
+type Script struct {
+	// SHA is the name the script is cached under: its SHA1 in lower-case hex.
+	SHA string
+	// Flags are those of its shebang line; EvalCompat if it has none.
+	Flags Flags
+
 	proto *glua.FunctionProto
 	fn    *glua.LFunction
 	owner *state
@@ -38,13 +47,17 @@ type script struct {
 // New gives a VM without scripts. Log takes what redis.log is called with:
 // 0 debug, 1 verbose, 2 notice, 3 warning.
 func New(log func(level int, msg string)) *VM {
-	if log == nil {
-		log = func(int, string) {}
-	}
-	return &VM{log: log, scripts: make(map[string]*script)}
+	return &VM{log: logger(log), scripts: make(map[string]*Script)}
 }
 
-// SHA gives the name a script is cached under: its SHA1 in lower-case hex.
+func logger(log func(level int, msg string)) func(level int, msg string) {
+	if log == nil {
+		return func(int, string) {}
+	}
+	return log
+}
+
+// SHA gives the name that a script is cached under.
 func SHA(body []byte) string {
 	sum := sha1.Sum(body)
 	var text [2 * sha1.Size]byte
@@ -52,44 +65,34 @@ func SHA(body []byte) string {
 	return string(text[:])
 }
 
-// Load compiles a script and keeps it. An error holds the reply to the
-// client, its code included.
-func (vm *VM) Load(body []byte) (sha string, err error) {
+// Error is the reply to a client whose script cannot be used, with its code.
+type Error string
+
+func (e Error) Error() string { return string(e) }
+
+// Load compiles a script and keeps it. The error is an Error.
+func (vm *VM) Load(body []byte) (*Script, error) {
 	sum := sha1.Sum(body)
 	var text [2 * sha1.Size]byte
 	hex.Encode(text[:], sum[:])
 	if s := vm.scripts[string(text[:])]; s != nil {
-		return s.sha, nil
+		return s, nil
 	}
-	proto, err := vm.interpreter().compile(string(body), "user_script")
+	flags, err := ScriptFlags(string(body))
 	if err != nil {
-		return "", compileError(err.Error())
+		return nil, err
 	}
-	s := &script{sha: string(text[:]), body: append([]byte(nil), body...), proto: proto}
-	vm.scripts[s.sha] = s
-	return s.sha, nil
-}
-
-type compileError string
-
-func (e compileError) Error() string {
-	return "ERR Error compiling script (new function): " + string(e)
-}
-
-// Exists says whether a script is cached.
-func (vm *VM) Exists(sha string) bool { return vm.scripts[sha] != nil }
-
-// Body gives the text of a cached script; it must not be changed.
-func (vm *VM) Body(sha string) (body []byte, ok bool) {
-	s := vm.scripts[sha]
-	if s == nil {
-		return nil, false
+	proto, err := vm.interpreter().compile(string(body), scriptChunk)
+	if err != nil {
+		return nil, Error("ERR Error compiling script (new function): " + err.Error())
 	}
-	return s.body, true
+	s := &Script{SHA: string(text[:]), Flags: flags, proto: proto}
+	vm.scripts[s.SHA] = s
+	return s, nil
 }
 
-// Len says how many scripts are cached.
-func (vm *VM) Len() int { return len(vm.scripts) }
+// Find returns a cached script, nil if there is none of that name.
+func (vm *VM) Find(sha string) *Script { return vm.scripts[sha] }
 
 // Flush forgets all scripts.
 func (vm *VM) Flush() { clear(vm.scripts) }
@@ -102,20 +105,13 @@ func (vm *VM) Close() {
 	}
 }
 
-// Run runs a cached script and appends its reply, or an error, to out. When
-// ctx ends, so does the script, with an error; context.Background() costs
-// nothing.
-func (vm *VM) Run(ctx context.Context, h Host, sha string, keys, args [][]byte, out *resp.Writer) {
-	s := vm.scripts[sha]
-	if s == nil {
-		out.Error("NOSCRIPT No matching script. Please use EVAL.")
-		return
-	}
+// Run runs a script and appends its reply, or an error, to out.
+func (vm *VM) Run(h Host, s *Script, keys, args [][]byte, out *resp.Writer) {
 	state := vm.interpreter()
 	if s.owner != state {
 		s.fn, s.owner = state.l.NewFunctionFromProto(s.proto), state
 	}
-	if !state.run(ctx, h, s, keys, args, out) {
+	if !state.run(h, s.fn, s.SHA, keys, args, out) {
 		vm.Close()
 	}
 }
@@ -123,7 +119,7 @@ func (vm *VM) Run(ctx context.Context, h Host, sha string, keys, args [][]byte, 
 // interpreter makes the interpreter when it is first needed.
 func (vm *VM) interpreter() *state {
 	if vm.state == nil {
-		vm.state = newState(vm.log)
+		vm.state = newState(vm.log, scriptChunk)
 	}
 	return vm.state
 }

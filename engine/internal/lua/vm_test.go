@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -18,24 +17,19 @@ func TestCache(t *testing.T) {
 	t.Parallel()
 	vm := New(nil)
 	defer vm.Close()
-	sha, err := vm.Load([]byte("return 1"))
-	if err != nil || sha != "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" {
-		t.Fatalf("Load = %q, %v", sha, err)
+	script, err := vm.Load([]byte("return 1"))
+	if err != nil || script.SHA != "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" || SHA([]byte("return 1")) != script.SHA {
+		t.Fatalf("Load = %+v, %v", script, err)
 	}
-	if again, err := vm.Load([]byte("return 1")); again != sha || err != nil || vm.Len() != 1 {
-		t.Fatalf("second Load = %q, %v, %d scripts", again, err, vm.Len())
-	}
-	if body, ok := vm.Body(sha); !ok || string(body) != "return 1" {
-		t.Fatalf("Body = %q, %v", body, ok)
+	if again, err := vm.Load([]byte("return 1")); again != script || err != nil || vm.Find(script.SHA) != script {
+		t.Fatalf("second Load = %+v, %v", again, err)
 	}
 	if _, err := vm.Load([]byte("return (")); err == nil || !strings.HasPrefix(err.Error(), "ERR Error compiling script (new function): user_script:1: ") {
 		t.Fatalf("Load of a broken script: %v", err)
 	}
 	vm.Flush()
-	var out resp.Writer
-	vm.Run(context.Background(), newFakeHost(), sha, nil, nil, &out)
-	if vm.Exists(sha) || string(out.Bytes()) != "-NOSCRIPT No matching script. Please use EVAL.\r\n" {
-		t.Fatalf("after Flush: %q", out.Bytes())
+	if vm.Find(script.SHA) != nil {
+		t.Error("Flush has left a script")
 	}
 }
 
@@ -125,24 +119,34 @@ func TestCyclicReplyEnds(t *testing.T) {
 	}
 }
 
-func TestContextStopsScript(t *testing.T) {
+// TestInterrupt: a script ends when the host says so, whatever it does.
+func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{
 		"while true do end",
 		"while true do pcall(function() while true do end end) end",
+		"while true do redis.call('ping') end",
+		"coroutine.wrap(function() while true do end end)()",
+		"while true do coroutine.resume(coroutine.create(function() while true do end end)) end",
+		"local function f() return f() end f()",
+		"loadstring('while true do end')()",
 		"return string.rep('a', 40):match(string.rep('a*', 40) .. 'b')",
+		"table.insert({}, -1e15, 1)",
+		"local t = {} for i = 1, 10 do t = {t, t, t, t, t, t} end return cjson.encode(t)",
+		"local t = {} for i = 1, 15 do t = {t, t, t, t, t, t} end return cmsgpack.pack(t)",
+		"local t = {} for i = 1, 30 do t = {t, t, t, t, t, t} end return t",
 	} {
 		vm := New(nil)
-		sha, err := vm.Load([]byte(script))
+		s, err := vm.Load([]byte(script))
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
 		var out resp.Writer
-		vm.Run(ctx, newFakeHost(), sha, nil, nil, &out)
-		if !strings.Contains(string(out.Bytes()), "Script killed by user with SCRIPT KILL.") {
-			t.Errorf("%s: %q", script, out.Bytes())
+		host := newFakeHost()
+		host.lasts = 100_000
+		vm.Run(host, s, nil, nil, &out)
+		if !strings.Contains(string(out.Bytes()), "Script killed by user with SCRIPT KILL...") {
+			t.Errorf("%s: %.200q", script, out.Bytes())
 		}
 		if got := eval(t, vm, 2, "return 1"); got != ":1\r\n" {
 			t.Errorf("the next script: %q", got)
@@ -165,6 +169,10 @@ func TestLog(t *testing.T) {
 // benchHost answers at once, as a fast engine would.
 type benchHost struct{}
 
+func (benchHost) Permits([][]byte) (permitted, known bool) { return true, true }
+
+func (benchHost) Interrupt(int) string { return "" }
+
 func (benchHost) Call(args [][]byte, out *resp.Writer) {
 	switch len(args[0]) {
 	case 3:
@@ -185,17 +193,16 @@ func (benchHost) Call(args [][]byte, out *resp.Writer) {
 func benchmark(b *testing.B, script string, keys, args []string) {
 	vm := New(nil)
 	defer vm.Close()
-	sha, err := vm.Load([]byte(script))
+	loaded, err := vm.Load([]byte(script))
 	if err != nil {
 		b.Fatal(err)
 	}
 	k, a := byteSlices(keys), byteSlices(args)
 	var out resp.Writer
-	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
 		out.Reset()
-		vm.Run(ctx, benchHost{}, sha, k, a, &out)
+		vm.Run(benchHost{}, loaded, k, a, &out)
 	}
 }
 
@@ -224,11 +231,11 @@ func FuzzScripts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script string) {
 		vm := New(nil)
 		defer vm.Close()
-		if sha, err := vm.Load([]byte(script)); err == nil {
+		if s, err := vm.Load([]byte(script)); err == nil {
 			var out resp.Writer
-			ctx, cancel := context.WithCancel(context.Background())
-			cancel() // loops must not hold up the fuzzer
-			vm.Run(ctx, newFakeHost(), sha, nil, nil, &out)
+			host := newFakeHost()
+			host.lasts = 100_000 // loops must not hold up the fuzzer
+			vm.Run(host, s, nil, nil, &out)
 		}
 	})
 }

@@ -3,10 +3,11 @@
 // the first part of an append-only file, what a replica is sent when it begins,
 // and what DUMP and RESTORE carry from one server to another.
 //
-// There are two ways in and two ways out:
+// There are three ways in and three ways out:
 //
-//	AppendPayload, DecodePayload   one value, as DUMP and RESTORE have it
-//	Writer, Reader                 a whole file, record by record
+//	AppendPayload, DecodePayload       one value, as DUMP and RESTORE have it
+//	AppendFunctions, DecodeFunctions   libraries, as FUNCTION DUMP and RESTORE have them
+//	Writer, Reader                     a whole file, record by record
 //
 // A value is what keyspace.Object holds: *keyspace.String, *ds.Deque, *ds.Set,
 // *ds.SortedSet, *ds.Hash or *ds.Stream. Whether a collection is compact is decided by

@@ -24,8 +24,7 @@ func AppendPayload(dst []byte, value any) ([]byte, error) {
 	e := encoder{sink: sink{buf: dst, summed: len(dst)}}
 	e.buf = append(e.buf, number)
 	e.value(value)
-	e.buf = binary.LittleEndian.AppendUint16(e.buf, versionWritten)
-	return binary.LittleEndian.AppendUint64(e.buf, e.checksum()), nil
+	return e.sealed(), nil
 }
 
 // CheckPayload reports whether p is a payload that arrived whole, in a version of

@@ -31,6 +31,26 @@ func (r *Requests) inline() (complete bool, err error) {
 	}
 }
 
+// SplitArguments splits one line as the inline form does. It is not ok if
+// quotes do not match.
+func SplitArguments(text string) (words []string, ok bool) {
+	line := []byte(text)
+	for at := 0; ; {
+		for at < len(line) && isBlank(line[at]) {
+			at++
+		}
+		if at == len(line) {
+			return words, true
+		}
+		length, next, ok := unquote(line, at)
+		if !ok {
+			return nil, false
+		}
+		words = append(words, string(line[at:at+length]))
+		at = next
+	}
+}
+
 // unquote decodes the argument that begins at line[from] in place, and
 // returns its length and the place where the search for the next one goes
 // on. It is not ok if a quote is never closed, or closed in the middle of a

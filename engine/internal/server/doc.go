@@ -7,6 +7,10 @@
 // runs a batch also carries out its effects on other connections: a message, or
 // the end of a wait.
 //
+// A script that runs for long gives the lock back now and then (exec's
+// running.go says why): whoever holds it may find the machine Busy, and then
+// calls nothing of it but Step, Connect, Disconnect, Timeout and Tick.
+//
 // Writing never blocks the writer: what a socket does not take at once goes on
 // in a goroutine of that connection alone, so a slow reader holds up neither
 // the engine nor, up to a bound, its own further requests (a client may send a

@@ -42,6 +42,12 @@ func (s *Server) Do(ctx context.Context, args [][]byte) (resp.Value, error) {
 	s.machine.Step(nowUs(), l.session, args)
 	after := s.carryOut()
 	number, untilUs, blocked := l.session.Blocked()
+	if s.closed { // by SHUTDOWN, or while a script ran
+		s.drop(l)
+		s.mu.Unlock()
+		settle(after)
+		return resp.Value{}, ErrClosed
+	}
 	if !blocked {
 		value, err := s.giveBack(l)
 		s.mu.Unlock()

@@ -55,6 +55,8 @@ type Server struct {
 	closed    bool
 	done      chan struct{}
 	slow      map[*conn]struct{} // those above a soft limit
+	leave     sync.Once
+	leaving   chan struct{} // closed before done, so that a script gives the lock back
 }
 
 // sink is where a session's output goes: a connection, or a call in process.
@@ -78,6 +80,7 @@ func New(options Options) *Server {
 		listeners: map[net.Listener]struct{}{},
 		done:      make(chan struct{}),
 		slow:      map[*conn]struct{}{},
+		leaving:   make(chan struct{}),
 	}
 	began := time.Now()
 	var random [28]byte
@@ -93,6 +96,7 @@ func New(options Options) *Server {
 		FreeMemory: func() { s.tasks.Go(debug.FreeOSMemory) },
 		Stopwatch:  func() int64 { return int64(time.Since(began)) },
 		Log:        options.Log,
+		Interrupt:  s.interrupt,
 		Settings:   options.Settings,
 		ConfigFile: options.ConfigFile,
 		Files:      files{},
@@ -289,6 +293,9 @@ func (s *Server) carryOut() (after []sink) {
 			after = append(after, sink)
 		}
 	}
+	if effects.Shutdown {
+		_ = s.stop() // a listener that cannot be closed does not keep the engine open
+	}
 	s.armExpiry()
 	return after
 }
@@ -352,27 +359,56 @@ func (s *Server) checkSlow() (after []sink) {
 	return after
 }
 
+// interrupt tells a running script the time, and whether it must end. The lock
+// is held by whoever runs the script; with letIn it is given back for a moment.
+func (s *Server) interrupt(letIn bool) (now int64, closing bool) {
+	const moment = time.Millisecond
+	if letIn {
+		s.mu.Unlock()
+		select {
+		case <-time.After(moment):
+		case <-s.leaving:
+		}
+		s.mu.Lock()
+	}
+	select {
+	case <-s.leaving:
+		closing = true
+	default:
+	}
+	return nowUs(), closing
+}
+
 // Close closes every listener and connection and waits until all has ended.
 // The data is gone. Close is safe to call more than once.
 func (s *Server) Close() error {
-	var errs []error
+	s.leave.Do(func() { close(s.leaving) })
 	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		close(s.done)
-		if s.expiry != nil {
-			s.expiry.Stop()
-		}
-		for l := range s.listeners {
-			errs = append(errs, l.Close())
-		}
-		for c := range s.conns {
-			c.abandon()
-		}
-		defer s.closeMachine()
-	}
+	err := s.stop()
 	s.mu.Unlock()
 	s.tasks.Wait()
+	s.closeMachine()
+	return err
+}
+
+// stop closes every listener and connection. The lock is held.
+func (s *Server) stop() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	s.leave.Do(func() { close(s.leaving) })
+	close(s.done)
+	if s.expiry != nil {
+		s.expiry.Stop()
+	}
+	var errs []error
+	for l := range s.listeners {
+		errs = append(errs, l.Close())
+	}
+	for c := range s.conns {
+		c.abandon()
+	}
 	return errors.Join(errs...)
 }
 
