@@ -1,57 +1,53 @@
 package signalbox_test
 
 import (
-	"context"
 	"fmt"
-	"log"
 
 	"github.com/signalbox-io/signalbox"
+	"github.com/signalbox-io/signalbox/embedded"
 )
 
 // What a deployment does once, so that programs in other languages can take part.
 func ExampleBox_InstallFunctions() {
-	ctx := context.Background()
-	box, err := signalbox.Open(ctx, "redis://localhost:6379")
-	if err != nil {
-		log.Fatal(err)
-	}
+	box := sure(embedded.Open(""))
 	defer box.Close()
-	before, err := box.InstallFunctions(ctx)
-	if err != nil {
-		log.Fatal(err)
+
+	for _, before := range sure(box.InstallFunctions(ctx)) {
+		fmt.Println("installed in place of version", before.Version)
 	}
-	for _, server := range before {
-		fmt.Printf("%s: version %d in place of %d\n", server.Server, signalbox.FunctionsVersion, server.Version)
+	for _, server := range sure(box.Functions(ctx)) {
+		fmt.Println("is there now:", server.Version == signalbox.FunctionsVersion)
 	}
+	fmt.Println("removed from servers:", len(sure(box.DeleteFunctions(ctx))))
+	// Output:
+	// installed in place of version 0
+	// is there now: true
+	// removed from servers: 1
 }
 
-// A check of what is installed, before a client in another language is rolled out.
-func ExampleBox_Functions() {
-	ctx := context.Background()
-	box, err := signalbox.Open(ctx, "redis+cluster://localhost:7000")
-	if err != nil {
-		log.Fatal(err)
-	}
+func ExampleFunctions() {
+	box := sure(embedded.Open(""))
 	defer box.Close()
-	servers, err := box.Functions(ctx)
-	if err != nil {
-		log.Fatal(err)
+
+	sure(box.InstallFunctions(ctx))
+	for _, server := range sure(box.Functions(ctx)) {
+		for _, function := range server.List[:2] {
+			fmt.Println(function.Name)
+		}
 	}
-	for _, server := range servers {
-		fmt.Println(server.Server, server.Software, server.Version, len(server.List))
-	}
+	// Output:
+	// signalbox_acquire
+	// signalbox_acquire_group
 }
 
-func ExampleBox_DeleteFunctions() {
-	ctx := context.Background()
-	box, err := signalbox.Open(ctx, "redis://localhost:6379")
-	if err != nil {
-		log.Fatal(err)
-	}
+func ExampleFunction() {
+	box := sure(embedded.Open(""))
 	defer box.Close()
-	if _, err := box.DeleteFunctions(ctx); err != nil {
-		log.Fatal(err)
-	}
+
+	sure(box.InstallFunctions(ctx))
+	function := sure(box.Functions(ctx))[0].List[0]
+	fmt.Println(function.Name, len(function.Description) > 0)
+	// Output: signalbox_acquire true
 }
 
 // The source can be loaded by whatever else manages the server.
