@@ -8,16 +8,16 @@
 // that changes its ways is told from an engine that is wrong.
 //
 //	server_test.go     the two servers, and how to run a program against them
-//	rediscli_test.go   redis-cli
+//	rediscli*_test.go  redis-cli
 //	goredis*_test.go   go-redis
-//	rueidis_test.go    rueidis
+//	rueidis*_test.go   rueidis
 //	redigo_test.go     redigo
 //	asynq*_test.go     asynq
 //	python_test.go     redis-py, as python/*.py
-//	node_test.go       ioredis, node-redis and BullMQ, as node/*.mjs
+//	node*_test.go      ioredis, node-redis and BullMQ, as node/*.mjs
 //
 // The programs in python and node take the address and the protocol version as arguments, make their own assertions,
-// and end with 0. They use databases and keys of their own: the server is theirs alone.
+// and end with 0. The server is theirs alone.
 //
 // A new client is one test with onBoth, and a row in docs/clients.md. A client in another language is a program in
 // that language's folder, a line in its manifest, and what .ci/test-deps needs to install it.
