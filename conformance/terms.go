@@ -299,14 +299,14 @@ func localHandoffGivesUp(b *bench) {
 func localHandoffRenews(b *bench) {
 	box := b.box(signalbox.Claim(shortClaim))
 	mutex := box.Mutex(b.name)
-	stop := time.Now().Add(time.Second)
+	stop := time.Now().Add(5 * time.Second / 2)
 	done := make(chan error, 3)
 	for range 3 {
 		go func() {
 			var errs []error
 			for time.Now().Before(stop) {
 				errs = append(errs, mutex.Do(b.ctx, func(ctx context.Context) error { return ctx.Err() },
-					signalbox.LocalHandoff(signalbox.MaxHandoffs), signalbox.TTL(200*time.Millisecond)))
+					signalbox.LocalHandoff(signalbox.MaxHandoffs), signalbox.TTL(time.Second)))
 			}
 			done <- errors.Join(errs...)
 		}()
