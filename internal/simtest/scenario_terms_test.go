@@ -235,3 +235,21 @@ func TestReadersGoInTogether(t *testing.T) {
 		s.release(writer)
 	})
 }
+
+// Who is told that the pace allows its turn much later goes on being heard from until then, and keeps its place.
+func TestAPacedWaiterKeepsItsPlace(t *testing.T) {
+	play(t, time.Second, 3, func(s *scene) {
+		pace := signalbox.Pace(signalbox.Every(10*time.Second), 1)
+		acquire := func(box int) *signalbox.Lease {
+			lease, err := s.boxes[box].Semaphore("paced", 1).Acquire(context.Background(), pace, signalbox.TTL(time.Second))
+			s.must(err)
+			return lease
+		}
+		first := acquire(0)
+		second := later(func() *signalbox.Lease { return acquire(1) })
+		third := later(func() *signalbox.Lease { return acquire(2) })
+		s.release(first) // which tells the second when to ask
+		s.within(9*time.Second, 10*time.Second, "the second", func() { s.release(<-second) })
+		s.within(9*time.Second, 10*time.Second+moment, "the third", func() { s.release(<-third) })
+	})
+}
