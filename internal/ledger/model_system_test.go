@@ -307,9 +307,9 @@ func (s *system) watch(*rapid.T) {
 	s.model.call()
 	s.model.finish("")
 	s.agree("watch", nil, nil, err)
-	if s.part.told == nil {
+	if s.told == nil {
 		// What is published before is not: from here on every change is told.
-		s.part.told = s.newRetold()
+		s.told = s.newRetold()
 	}
 }
 
@@ -364,8 +364,8 @@ func (s *system) compare(state ledger.State) {
 		s.t.Fatalf("L2: the last token went from %d back to %d", s.token, state.Token)
 	}
 	s.token = state.Token
-	if s.part.told != nil {
-		s.part.told.explain(s, state)
+	if s.told != nil {
+		s.told.explain(s, state)
 	}
 }
 
