@@ -89,8 +89,9 @@ func (a *attendant) run(ctx context.Context, ask func() (next time.Duration, don
 	}
 }
 
-// pause waits, for a while or until a message says that it is worth asking.
+// pause waits, for a while or until a message says that it is worth asking. No message makes it longer.
 func (a *attendant) pause(ctx context.Context, during time.Duration) error {
+	until := time.Now().Add(during)
 	timer := time.NewTimer(during)
 	defer timer.Stop()
 	for {
@@ -102,7 +103,7 @@ func (a *attendant) pause(ctx context.Context, during time.Duration) error {
 			if m.verb == "ask" {
 				after = time.Duration(m.number[0]) * time.Millisecond
 			}
-			timer.Reset(min(during, after))
+			timer.Reset(min(time.Until(until), after))
 		case <-ctx.Done():
 			return nil // run says so
 		case <-a.box.closing:

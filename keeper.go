@@ -51,6 +51,20 @@ func (k *keeper) align(at time.Time, interval time.Duration) time.Time {
 func (k *keeper) schedule(d *duty, due time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.put(d, due)
+}
+
+// advance is schedule for a duty that may only come sooner.
+func (k *keeper) advance(d *duty, due time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if d.index == 0 || due.Before(d.due) {
+		k.put(d, due)
+	}
+}
+
+// put is schedule with k.mu held.
+func (k *keeper) put(d *duty, due time.Time) {
 	if d.over {
 		return
 	}

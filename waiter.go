@@ -264,7 +264,7 @@ func (w *waiter) hear(m message) {
 		w.handed(m)
 	case "ask":
 		w.askAt = time.Now().Add(time.Duration(m.number[0]) * time.Millisecond)
-		w.box.keeper.schedule(&w.duty, w.askAt)
+		w.box.keeper.advance(&w.duty, w.askAt) // never later than the heartbeat
 	case "force":
 		w.settle(outcome{err: fmt.Errorf("acquire %q: %w", w.request.Resource.Name, ErrForced)})
 	case "heavy":

@@ -249,7 +249,18 @@ func TestAPacedWaiterKeepsItsPlace(t *testing.T) {
 		second := later(func() *signalbox.Lease { return acquire(1) })
 		third := later(func() *signalbox.Lease { return acquire(2) })
 		s.release(first) // which tells the second when to ask
-		s.within(9*time.Second, 10*time.Second, "the second", func() { s.release(<-second) })
+		time.Sleep(5 * time.Second)
+		queue, err := takeSnapshot(context.Background(), s.direct, s.resource("paced").Keys())
+		s.must(err)
+		for _, e := range queue.queue {
+			if !e.until.After(time.Now()) {
+				t.Errorf("L5: %s, which lives, was to be heard from %v ago", e.id, time.Since(e.until))
+			}
+		}
+		if len(queue.queue) != 2 {
+			t.Errorf("L3: the queue is %v", queue.queue)
+		}
+		s.within(4*time.Second, 5*time.Second, "the second", func() { s.release(<-second) })
 		s.within(9*time.Second, 10*time.Second+moment, "the third", func() { s.release(<-third) })
 	})
 }
