@@ -110,6 +110,18 @@ func TestListSemaphoreLostReplySwallowsThePermit(t *testing.T) {
 	})
 }
 
+func TestListSemaphoreRestoreLeavesOutWhatIsHeld(t *testing.T) {
+	onEach(t, func(t *testing.T, s *server) {
+		a := s.actor(t, "a")
+		if n := get(list(a).Restore(t.Context(), "1"))(t); n != 1 {
+			t.Fatalf("restored %d permits, want the one that nobody holds", n)
+		}
+		if permit := get(list(a).Acquire(t.Context(), shortWait))(t); permit != "2" {
+			t.Fatalf("got permit %s, want 2: the other is held", permit)
+		}
+	})
+}
+
 func TestListSemaphoreRestoredTwiceAtOnceIsOverTheLimit(t *testing.T) {
 	onEach(t, func(t *testing.T, s *server) {
 		a, b := s.actor(t, "a"), s.actor(t, "b")

@@ -63,8 +63,10 @@ func TestWaitForSyncWaitsWhileTheLinkIsDown(t *testing.T) {
 	primary, replica := pair(t)
 	a := primary.actor(t, "a")
 	must(t, replica.admin.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err()) // where nobody answers
-	a.clock.sleeps = 3
-	wantErr(t, classic.WaitForSync(t.Context(), a.Client, replica.admin), errNoPatience)
+	a.clock.sleeps = 2
+	asked := replica.actor(t, "replica")
+	wantErr(t, classic.WaitForSync(t.Context(), a.Client, asked.Redis), errNoPatience)
+	wantRequests(t, asked, "info", "info", "info") // and not for the token yet
 	primary.wantNoKeys(t)
 }
 
