@@ -40,6 +40,7 @@ type acquisition struct {
 	failed    time.Time        // when the call returned an error instead
 	releasing bool
 	released  time.Time // when Release said that it had
+	believed  time.Time // until when its holder believed in it before the last look at the server
 }
 
 // resource is what the checker knows of one.

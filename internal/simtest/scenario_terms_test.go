@@ -1,7 +1,6 @@
 package simtest
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -43,7 +42,7 @@ func (s *scene) must(err error) {
 
 func TestALockDelayEndsToTheMoment(t *testing.T) {
 	play(t, slowClaim, 2, func(s *scene) {
-		lease, err := s.mutex(0).Acquire(context.Background(), signalbox.TTL(time.Second), signalbox.LockDelay(2*time.Second))
+		lease, err := s.mutex(0).Acquire(s.ctx, signalbox.TTL(time.Second), signalbox.LockDelay(2*time.Second))
 		s.must(err)
 		granted := s.queue(1, time.Minute)
 		s.boxes[0].host.crash()
@@ -57,7 +56,7 @@ const margins = 500*time.Millisecond + moment
 
 func TestHoldAtLeastEndsToTheMoment(t *testing.T) {
 	play(t, slowClaim, 2, func(s *scene) {
-		lease, err := s.mutex(0).Acquire(context.Background(), signalbox.TTL(time.Minute), signalbox.HoldAtLeast(2*time.Second))
+		lease, err := s.mutex(0).Acquire(s.ctx, signalbox.TTL(time.Minute), signalbox.HoldAtLeast(2*time.Second))
 		s.must(err)
 		granted := s.queue(1, time.Minute)
 		s.release(lease)
@@ -69,7 +68,7 @@ func TestPacedWaitersGetTheirTurnToTheMoment(t *testing.T) {
 	play(t, slowClaim, 3, func(s *scene) {
 		pace := signalbox.Pace(signalbox.Every(time.Second), 1)
 		acquire := func(box int) *signalbox.Lease {
-			lease, err := s.boxes[box].Semaphore("paced", 9).Acquire(context.Background(), pace)
+			lease, err := s.boxes[box].Semaphore("paced", 9).Acquire(s.ctx, pace)
 			s.must(err)
 			return lease
 		}
@@ -87,13 +86,13 @@ func TestAGroupIsTold(t *testing.T) {
 		group := func(box int) []signalbox.Request {
 			return []signalbox.Request{s.boxes[box].Mutex("x").Request(), s.boxes[box].Mutex("y").Request()}
 		}
-		x, err := s.boxes[0].Mutex("x").Acquire(context.Background(), signalbox.NoticeWaiters())
+		x, err := s.boxes[0].Mutex("x").Acquire(s.ctx, signalbox.NoticeWaiters())
 		s.must(err)
-		y, err := s.boxes[0].Mutex("y").Acquire(context.Background())
+		y, err := s.boxes[0].Mutex("y").Acquire(s.ctx)
 		s.must(err)
 		wait := func(box int) func() *signalbox.Leases {
 			return func() *signalbox.Leases {
-				all, err := s.boxes[box].AcquireAll(context.Background(), group(box))
+				all, err := s.boxes[box].AcquireAll(s.ctx, group(box))
 				s.must(err)
 				return all
 			}
@@ -116,24 +115,24 @@ func TestAGroupIsTold(t *testing.T) {
 		s.release(y)
 		var all *signalbox.Leases
 		s.within(0, moment, "the first group", func() { all = <-first })
-		s.must(all.Release(context.Background()))
-		s.within(0, moment, "the second group", func() { s.must((<-second).Release(context.Background())) })
+		s.must(all.Release(s.ctx))
+		s.within(0, moment, "the second group", func() { s.must((<-second).Release(s.ctx)) })
 	})
 }
 
 // A group at the head of a queue that dies there stands in the way for its claim time and no longer.
 func TestADeadGroupLeavesItsPlaces(t *testing.T) {
 	play(t, 3*time.Second, 3, func(s *scene) {
-		y, err := s.boxes[0].Mutex("y").Acquire(context.Background(), signalbox.TTL(3*time.Second))
+		y, err := s.boxes[0].Mutex("y").Acquire(s.ctx, signalbox.TTL(3*time.Second))
 		s.must(err)
 		later(func() error {
-			_, err := s.boxes[1].AcquireAll(context.Background(),
+			_, err := s.boxes[1].AcquireAll(s.ctx,
 				[]signalbox.Request{s.boxes[1].Mutex("x").Request(), s.boxes[1].Mutex("y").Request()})
 			return err
 		})
 		s.boxes[1].host.crash()
 		s.within(time.Second, 4*time.Second+moment, "x behind the dead group", func() {
-			x, err := s.boxes[2].Mutex("x").Acquire(context.Background(), signalbox.TTL(3*time.Second))
+			x, err := s.boxes[2].Mutex("x").Acquire(s.ctx, signalbox.TTL(3*time.Second))
 			s.must(err)
 			s.release(x)
 		})
@@ -147,13 +146,13 @@ func TestALatchOpensForAllAtOnce(t *testing.T) {
 			return s.boxes[box].Latch("latch", 2, signalbox.LatchKeep(time.Second))
 		}
 		open := []<-chan error{
-			later(func() error { return latch(0).Await(context.Background()) }),
-			later(func() error { return latch(1).Await(context.Background()) }),
+			later(func() error { return latch(0).Await(s.ctx) }),
+			later(func() error { return latch(1).Await(s.ctx) }),
 		}
-		_, err := latch(2).CountDown(context.Background(), "one")
+		_, err := latch(2).CountDown(s.ctx, "one")
 		s.must(err)
 		time.Sleep(500 * time.Millisecond)
-		_, err = latch(2).CountDown(context.Background(), "two")
+		_, err = latch(2).CountDown(s.ctx, "two")
 		s.must(err)
 		for _, done := range open {
 			s.within(0, moment, "open", func() { s.must(<-done) })
@@ -165,7 +164,7 @@ func TestABarrierOpensForAllAtOnce(t *testing.T) {
 	play(t, 2*time.Second, 3, func(s *scene) {
 		wait := func(box int) func() int64 {
 			return func() int64 {
-				round, err := s.boxes[box].Barrier("barrier", 3).Wait(context.Background())
+				round, err := s.boxes[box].Barrier("barrier", 3).Wait(s.ctx)
 				s.must(err)
 				return round
 			}
@@ -184,7 +183,7 @@ func TestLocalHandoffDoesNotKeepOthersOut(t *testing.T) {
 	play(t, slowClaim, 2, func(s *scene) {
 		const handoffs = 3
 		acquire := func() *signalbox.Lease {
-			lease, err := s.mutex(0).Acquire(context.Background(), signalbox.LocalHandoff(handoffs))
+			lease, err := s.mutex(0).Acquire(s.ctx, signalbox.LocalHandoff(handoffs))
 			s.must(err)
 			return lease
 		}
@@ -214,16 +213,16 @@ func TestReadersGoInTogether(t *testing.T) {
 	play(t, slowClaim, 4, func(s *scene) {
 		read := func(box int) func() *signalbox.Lease {
 			return func() *signalbox.Lease {
-				lease, err := s.boxes[box].RWMutex("rw").Read().Acquire(context.Background())
+				lease, err := s.boxes[box].RWMutex("rw").Read().Acquire(s.ctx)
 				s.must(err)
 				return lease
 			}
 		}
 		lock := s.boxes[0].RWMutex("rw")
-		writer, err := lock.Write().Acquire(context.Background())
+		writer, err := lock.Write().Acquire(s.ctx)
 		s.must(err)
 		first, second := later(read(1)), later(read(2))
-		s.must(lock.Downgrade(context.Background(), writer))
+		s.must(lock.Downgrade(s.ctx, writer))
 		s.within(0, moment, "the readers", func() {
 			one, two := <-first, <-second
 			for _, lease := range []*signalbox.Lease{writer, one, two} {
@@ -241,7 +240,7 @@ func TestAPacedWaiterKeepsItsPlace(t *testing.T) {
 	play(t, time.Second, 3, func(s *scene) {
 		pace := signalbox.Pace(signalbox.Every(10*time.Second), 1)
 		acquire := func(box int) *signalbox.Lease {
-			lease, err := s.boxes[box].Semaphore("paced", 1).Acquire(context.Background(), pace, signalbox.TTL(time.Second))
+			lease, err := s.boxes[box].Semaphore("paced", 1).Acquire(s.ctx, pace, signalbox.TTL(time.Second))
 			s.must(err)
 			return lease
 		}
@@ -250,7 +249,7 @@ func TestAPacedWaiterKeepsItsPlace(t *testing.T) {
 		third := later(func() *signalbox.Lease { return acquire(2) })
 		s.release(first) // which tells the second when to ask
 		time.Sleep(5 * time.Second)
-		queue, err := takeSnapshot(context.Background(), s.direct, s.resource("paced").Keys())
+		queue, err := takeSnapshot(s.ctx, s.direct, s.resource("paced").Keys())
 		s.must(err)
 		for _, e := range queue.queue {
 			if !e.until.After(time.Now()) {

@@ -16,6 +16,7 @@ import (
 type scene struct {
 	*world
 	*testing.T
+	ctx context.Context // ends long after everything that is to come
 }
 
 func play(t *testing.T, claim time.Duration, boxes int, scenario func(*scene)) {
@@ -27,7 +28,9 @@ func play(t *testing.T, claim time.Duration, boxes int, scenario func(*scene)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		scenario(&scene{w, t})
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		scenario(&scene{w, t, ctx})
 		w.finish()
 		if violation := w.check.violation(); violation != "" {
 			t.Error(violation)
@@ -52,7 +55,7 @@ func (s *scene) acquire(box int, ttl time.Duration) *signalbox.Lease {
 func (s *scene) queue(box int, ttl time.Duration) <-chan *signalbox.Lease {
 	granted := make(chan *signalbox.Lease, 1)
 	go func() {
-		lease, err := s.mutex(box).Acquire(context.Background(), signalbox.TTL(ttl))
+		lease, err := s.mutex(box).Acquire(s.ctx, signalbox.TTL(ttl))
 		if err != nil {
 			s.Error(err)
 		}
@@ -64,6 +67,9 @@ func (s *scene) queue(box int, ttl time.Duration) <-chan *signalbox.Lease {
 
 func (s *scene) release(lease *signalbox.Lease) {
 	s.Helper()
+	if lease == nil {
+		return // that there is none has been told
+	}
 	if err := lease.Release(context.Background()); err != nil {
 		s.Error(err)
 	}

@@ -167,12 +167,13 @@ func (n *nemesis) look(thorough bool) {
 	}
 }
 
-// alive returns the leases that their holders believe in.
+// alive returns the leases that their holders believe in, and notes until when.
 func (c *checker) alive(name string) (list []*acquisition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range c.resources[name].held {
 		if a.lease.Err() == nil {
+			a.believed = a.lease.Deadline()
 			list = append(list, a)
 		}
 	}
@@ -207,13 +208,22 @@ func (c *checker) looked(name string, s *snapshot, alive []*acquisition) {
 	c.checkProgress(r, s)
 }
 
-// checkHolders is L1 from both sides: who believes to hold is known to the server as a holder.
+// checkHolders is L1 from both sides: who believes to hold is known to the server as a holder, and for longer than he
+// believes, by what is taken off for clocks that run at different rates.
 func (c *checker) checkHolders(r *resource, s *snapshot, alive []*acquisition) {
 	for _, a := range alive {
-		isHolder := slices.ContainsFunc(s.holders, func(e standing) bool { return e.id == a.lease.ID() })
-		if !isHolder && a.lease.Err() == nil && c.counts(r, a) {
+		if a.lease.Err() != nil || !c.counts(r, a) {
+			continue
+		}
+		at := slices.IndexFunc(s.holders, func(e standing) bool { return e.id == a.lease.ID() })
+		if at < 0 {
 			c.violated("L1: %s believes to hold until %v, and the server knows nothing of it", a.label,
 				a.lease.Deadline().Sub(c.trace.origin))
+			continue
+		}
+		care := max(min(a.ttl, c.plan.Claim)/20, 2*time.Millisecond) - time.Millisecond // the server counts in ms
+		if left := s.holders[at].until.Sub(a.believed); left < care {
+			c.violated("H1: %s believes to hold until %v before the server ends it, want %v", a.label, left, care)
 		}
 	}
 }
