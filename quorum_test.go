@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-io/signalbox/internal/difftest"
 	"github.com/signalbox-io/signalbox/internal/faultproxy"
 	"github.com/signalbox-io/signalbox/internal/ledger"
+	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
 // A quorum over real servers, of which any minority may be cut off from one process or from all. Each process reaches
@@ -160,16 +161,16 @@ func (b *quorumBench) nothingLeft(name string) {
 	for end := time.Now().Add(patience); ; <-tick.C {
 		left := int64(0)
 		for i := range b.addresses {
-			keys := b.state(i, name).Keys()
-			n, err := b.direct[i].Exists(b.Context(), keys[1], keys[2]).Result()
+			// Looking settles: what has expired is no more.
+			state, err := ledger.New(goredis.New(b.direct[i])).Inspect(b.Context(), b.state(i, name), 1)
 			b.must(err)
-			left += n
+			left += int64(state.Leases + state.Waiters)
 		}
 		if left == 0 {
 			return
 		}
 		if time.Now().After(end) {
-			b.Fatalf("%d keys of %q are left", left, name)
+			b.Fatalf("%d leases and waiters of %q are left", left, name)
 		}
 	}
 }

@@ -118,6 +118,10 @@ func TestFailoverGuide(t *testing.T) {
 		title, _, _ := strings.Cut(section, "\n")
 		t.Run(title, func(t *testing.T) {
 			m := beginFailover(t)
+			a := m.client("a")
+			for !strings.Contains(a.Info(t.Context(), "replication").Val(), "state=online") {
+				must(t, t.Context().Err()) // the replica has its link before its primary counts on it
+			}
 			if strings.HasPrefix(title, "The primary is gone") {
 				m.servers["a"].Kill()
 				b := m.client("b")
