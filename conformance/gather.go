@@ -284,7 +284,7 @@ func watchSees(b *bench) {
 	done := b.start(ctx, box)
 	equal(b, "event", b.next(events).What, signalbox.WaiterQueued)
 	cancel()
-	<-done
+	b.is(<-done, context.Canceled)
 	equal(b, "event", b.next(events).What, signalbox.WaiterLeft)
 	done = b.start(b.ctx, box)
 	equal(b, "event", b.next(events).What, signalbox.WaiterQueued)

@@ -90,6 +90,7 @@ func TestAGroupIsTold(t *testing.T) {
 		s.must(err)
 		y, err := s.boxes[0].Mutex("y").Acquire(s.ctx)
 		s.must(err)
+		time.Sleep(time.Second) // the holder has asked once when its inbox opened
 		wait := func(box int) func() *signalbox.Leases {
 			return func() *signalbox.Leases {
 				all, err := s.boxes[box].AcquireAll(s.ctx, group(box))
