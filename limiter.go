@@ -144,10 +144,10 @@ func (l *Limiter) take(
 		return fail(fmt.Errorf("limit: %w", l.err))
 	case cost < 1 || cost > MaxBurst:
 		return fail(fmt.Errorf("limiter %q: %w: cost %d, must be 1 to %d", l.name, ErrInvalid, cost, MaxBurst))
-	case cost > l.burst && (wait == 0 || !l.rate.gives(cost)):
-		return fail(fmt.Errorf("limiter %q: %w: cost %d of burst %d", l.name, ErrTooHeavy, cost, l.burst))
 	case over(ctx) != nil:
 		return fail(fmt.Errorf("limiter %q: %w", l.name, over(ctx)))
+	case cost > l.burst && (wait == 0 || !l.rate.gives(cost)):
+		return fail(fmt.Errorf("limiter %q: %w: cost %d of burst %d", l.name, ErrTooHeavy, cost, l.burst))
 	}
 	if err := l.box.ready(ctx); err != nil {
 		return fail(fmt.Errorf("limiter %q: %w", l.name, err))

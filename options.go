@@ -101,8 +101,9 @@ func Reentrant() AcquireOption {
 
 // LocalHandoff lets up to n acquisitions of this process follow one another on one lease, without the server, each with
 // a fencing token of its own, before others have their turn. It makes thousands of goroutines on one name cheap, and the
-// queue fair by process rather than by acquisition. Only acquisitions with the same name, limit, weight, ttl and n
-// follow one another; the server shows the label of the first. 1 to MaxHandoffs.
+// queue fair by process rather than by acquisition. Only acquisitions with the same name, limit, weight, ttl, n, LockDelay
+// and NoticeWaiters follow one another; the server shows the label of the first. 1 to MaxHandoffs; not with Pace or
+// HoldAtLeast.
 func LocalHandoff(n int) AcquireOption {
 	return func(t *terms) { t.handoffs = &n }
 }
@@ -176,6 +177,8 @@ func (t *terms) check(name string, limit int) error {
 		return invalid("a burst of %d, a unit every %v, must be earned within %v", t.agreed.Burst, t.pace.interval, maxSpan)
 	case t.handoffs != nil && (*t.handoffs < 1 || *t.handoffs > MaxHandoffs):
 		return invalid("local handoff %d, must be 1 to %d", *t.handoffs, MaxHandoffs)
+	case t.handoffs != nil && (t.pace != nil || t.agreed.Hold > 0):
+		return invalid("LocalHandoff with Pace or HoldAtLeast: a lease that is passed on inside the process heeds neither")
 	case t.replicas != nil && (*t.replicas < 1 || t.replicaTimeout < time.Millisecond):
 		return invalid("%d replicas within %v, must be at least 1 within 1ms", *t.replicas, t.replicaTimeout)
 	}

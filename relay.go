@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/signalbox-io/signalbox/internal/ledger"
 )
 
 // A relay passes leases along inside this process. Acquisitions with LocalHandoff queue here, in order; as many of them
@@ -19,9 +21,10 @@ import (
 
 // relayKey is what acquisitions must have in common to follow one another.
 type relayKey struct {
-	name                    string
-	limit, weight, handoffs int
-	ttl                     time.Duration
+	name          string
+	limit, weight int
+	ttl           time.Duration
+	agreed        ledger.Terms // with how many may follow
 }
 
 type relay struct {
@@ -37,14 +40,15 @@ type relay struct {
 
 // runner is one acquisition that waits here.
 type runner struct {
-	ctx   context.Context
-	label string
-	turn  chan *Lease // the lease; nil is a place at the front
+	ctx    context.Context
+	label  string
+	shared bool
+	turn   chan *Lease // the lease; nil is a place at the front
 }
 
 // relay returns the relay that an acquisition belongs to.
 func (b *Box) relay(s *Semaphore, t *terms) *relay {
-	key := relayKey{s.name, s.limit, t.weight, *t.handoffs, t.ttl}
+	key := relayKey{s.name, s.limit, t.weight, t.ttl, t.agreed}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.relays[key]
@@ -66,7 +70,7 @@ func (r *relay) acquire(ctx context.Context, s *Semaphore, t terms) (*Lease, err
 		r.mu.Unlock()
 		return r.front(ctx, s, t)
 	}
-	own := &runner{ctx, t.label, make(chan *Lease, 1)}
+	own := &runner{ctx, t.label, t.reentrant, make(chan *Lease, 1)}
 	r.waiting = append(r.waiting, own)
 	r.mu.Unlock()
 	var err error
@@ -183,7 +187,7 @@ func (l *Lease) succeed(to *runner) (successor *Lease, lost bool) {
 		return nil, false
 	}
 	g := l.grant
-	g.label, g.since = to.label, time.Now()
+	g.label, g.shared, g.since = to.label, to.shared, time.Now()
 	weight, token, handoffs := l.weight, l.token+1, l.handoffs-1
 	expires := l.deadline.Add(margin(l.ttl)) // what is left is not counted anew
 	l.mu.Unlock()

@@ -111,10 +111,15 @@ func TestBadArgumentsAreRefusedBeforeSending(t *testing.T) {
 		"no ttl":         {"a", 1, signalbox.TTL(0), signalbox.ErrInvalid},
 		"short ttl":      {"a", 1, signalbox.TTL(9 * time.Millisecond), signalbox.ErrInvalid},
 		"long ttl":       {"a", 1, signalbox.TTL(366 * 24 * time.Hour), signalbox.ErrInvalid},
+		"paced handoff":  {"a", 1, signalbox.Pace(signalbox.Every(time.Hour), 1), signalbox.ErrInvalid},
+		"held handoff":   {"a", 1, signalbox.HoldAtLeast(time.Hour), signalbox.ErrInvalid},
 	} {
 		options := []signalbox.AcquireOption{}
 		if test.option != nil {
 			options = append(options, test.option)
+		}
+		if strings.HasSuffix(name, "handoff") { // what is passed on inside the process would be held to neither
+			options = append(options, signalbox.LocalHandoff(2))
 		}
 		if _, err := box.Semaphore(test.resource, test.limit).Acquire(ctx, options...); !errors.Is(err, test.want) {
 			t.Errorf("%s: got %v, want %v", name, err, test.want)

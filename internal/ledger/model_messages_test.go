@@ -40,8 +40,8 @@ func (s *system) checkMessages(messages []published) {
 	var got []string
 	want := slices.Clone(s.model.told)
 	for _, m := range messages {
-		if m.channel == s.resource.Events() && s.told != nil {
-			s.told.replay(s, m.payload)
+		if m.channel == s.resource.Events() && s.retold != nil {
+			s.retold.replay(s, m.payload)
 		}
 		part := strings.Fields(m.payload)
 		if !strings.HasPrefix(m.channel, ledger.InboxPrefix) || part[0] == "ask" || !s.ours(part[1]) {

@@ -29,7 +29,7 @@ type part struct {
 	model    model
 	token    int64
 	tokens   map[string]int64 // of the leases that inspect showed last
-	told     *retold          // nil if nobody watches
+	retold   *retold          // nil if nobody watches
 }
 
 // system is the ledger under test with its model: three resources, of which transitions want one or several.
@@ -307,9 +307,9 @@ func (s *system) watch(*rapid.T) {
 	s.model.call()
 	s.model.finish("")
 	s.agree("watch", nil, nil, err)
-	if s.told == nil {
+	if s.retold == nil {
 		// What is published before is not: from here on every change is told.
-		s.told = s.newRetold()
+		s.retold = s.newRetold()
 	}
 }
 
@@ -364,8 +364,8 @@ func (s *system) compare(state ledger.State) {
 		s.t.Fatalf("L2: the last token went from %d back to %d", s.token, state.Token)
 	}
 	s.token = state.Token
-	if s.told != nil {
-		s.told.explain(s, state)
+	if s.retold != nil {
+		s.retold.explain(s, state)
 	}
 }
 

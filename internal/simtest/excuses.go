@@ -88,6 +88,13 @@ func (c *checker) forces(name, id string) {
 	c.resources[name].forced[id] = time.Now()
 }
 
+// spares: the server knew nothing of the id that was to be forced; it may come yet, and go on.
+func (c *checker) spares(name, id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.resources[name].forced, id)
+}
+
 // notHeld returns an id that surely holds nothing: that of a lease which ended long ago, if there is one.
 func (c *checker) notHeld(name string) string {
 	c.mu.Lock()

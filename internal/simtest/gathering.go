@@ -14,7 +14,7 @@ import (
 
 // arrival is one call of Barrier.Wait or Latch.CountDown.
 type arrival struct {
-	actor          string
+	host           *host
 	called, ended  time.Time // ended is zero while it lasts
 	passed, failed bool
 	round          int64
@@ -37,10 +37,10 @@ func rounds(w *world) workload {
 	return workload{turn: g.meet}
 }
 
-func (g *gathering) arrive(name string) *arrival {
+func (g *gathering) arrive(h *host) *arrival {
 	g.world.check.mu.Lock()
 	defer g.world.check.mu.Unlock()
-	one := &arrival{actor: name, called: time.Now()}
+	one := &arrival{host: h, called: time.Now()}
 	g.arrivals = append(g.arrivals, one)
 	if len(g.arrivals) > 400 {
 		g.arrivals = append([]*arrival(nil), g.arrivals[200:]...)
@@ -51,7 +51,7 @@ func (g *gathering) arrive(name string) *arrival {
 func (g *gathering) meet(a *actor) {
 	ctx, cancel := a.patient(a.upTo(6 * a.plan.HoldMost))
 	defer cancel()
-	own := g.arrive(a.name)
+	own := g.arrive(a.box.host)
 	g.world.trace.note("%s arrives", a.label())
 	round, err := a.box.Barrier("barrier", g.parties).Wait(ctx)
 	g.world.trace.note("%s: round %d, %v", a.label(), round, err)
@@ -83,20 +83,24 @@ func (g *gathering) meet(a *actor) {
 	}
 }
 
-// waitingAt is how many calls the server may have counted at a moment. Who gave up and could not say so counts until the
-// claim time after its last request is over, and a request that is late for half of it more. Called with mu held.
+// waitingAt is how many calls the server may have counted at a moment. Who gave up, or died, and could not say so counts
+// until the claim time after its last request is over, and a request may be late for half of it. Called with mu held.
 func (g *gathering) waitingAt(moment time.Time) (n int) {
+	ghost := 2 * g.world.plan.Claim
+	if g.world.plan.Ancient {
+		ghost = time.Hour
+	}
 	for _, a := range g.arrivals {
 		until := a.ended
-		if a.failed {
-			until = until.Add(2 * g.world.plan.Claim)
-			if g.world.plan.Ancient {
-				until = until.Add(time.Hour)
-			}
+		switch died := a.host.deathAt(); {
+		case !died.IsZero() && !a.passed:
+			until = died.Add(ghost)
+		case a.ended.IsZero():
+			until = moment
+		case a.failed:
+			until = until.Add(ghost)
 		}
-		if a.called.Before(moment) && (a.ended.IsZero() || !until.Before(moment)) {
-			n++
-		}
+		n += count(a.called.Before(moment) && !until.Before(moment))
 	}
 	return n
 }

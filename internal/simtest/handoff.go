@@ -10,7 +10,7 @@ func handoffs(w *world) workload {
 	const most = 4
 	r := w.newRoll("handoff", 1)
 	inRow := make(map[string]int) // by the lease's id on the server
-	r.wound = func(s *stay) {
+	r.also = func(s *stay) {
 		id := s.lease.ID()
 		if inRow[id]++; inRow[id] > most+1 {
 			w.check.violated("handoff: %s is the %d. on lease %s", s.label, inRow[id], id)

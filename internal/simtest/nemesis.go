@@ -153,8 +153,11 @@ func (n *nemesis) force() {
 	id := ids[n.random.IntN(len(ids))]
 	n.world.trace.note("%s is forced", id)
 	n.world.check.forces(r.Name, id)
-	_, err := n.world.ledger.Force(context.Background(), r, id, n.world.plan.Claim)
+	ended, err := n.world.ledger.Force(context.Background(), r, id, n.world.plan.Claim)
 	n.world.check.must("force", err)
+	if ended == 0 {
+		n.world.check.spares(r.Name, id)
+	}
 }
 
 // resize sets or clears the operator's limit.

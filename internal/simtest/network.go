@@ -64,6 +64,7 @@ type host struct {
 	links    map[*link]struct{}
 	dials    int
 	dead     bool
+	died     time.Time
 	up, down time.Time // nothing passes until then: requests, replies
 	trouble  time.Time // the last moment at which the network failed this host for longer than a cut
 	cuts     []time.Time
@@ -159,7 +160,7 @@ func (h *host) partition(requests, replies bool, d time.Duration) {
 // crash ends the host for good: no byte of it arrives any more.
 func (h *host) crash() {
 	h.mu.Lock()
-	h.dead = true
+	h.dead, h.died = true, time.Now()
 	h.mu.Unlock()
 	h.resetAll()
 }
@@ -168,6 +169,13 @@ func (h *host) isDead() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.dead
+}
+
+// deathAt is when the host crashed, zero if it lives.
+func (h *host) deathAt() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.died
 }
 
 // blocked says until when a direction is shut; zero if it is open.

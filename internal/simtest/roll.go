@@ -15,7 +15,7 @@ type roll struct {
 	limit  int
 	stays  []*stay // granted, perhaps ended since
 	tokens []tokenAt
-	wound  func(s *stay) // more to check when a lease has been granted; mu is held
+	also   func(s *stay) // more to check when a lease has been granted; mu is held
 }
 
 // stay is one acquisition from its call to the end of its lease.
@@ -61,8 +61,8 @@ func (r *roll) entered(s *stay, lease *signalbox.Lease) {
 	r.stays = append(r.stays, s)
 	r.stamp(s, time.Now())
 	r.sum(s)
-	if r.wound != nil {
-		r.wound(s)
+	if r.also != nil {
+		r.also(s)
 	}
 }
 

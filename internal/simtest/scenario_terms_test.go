@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -90,6 +91,7 @@ func TestAGroupIsTold(t *testing.T) {
 		s.must(err)
 		y, err := s.boxes[0].Mutex("y").Acquire(s.ctx)
 		s.must(err)
+		time.Sleep(time.Second) // the holder has asked once when its inbox opened
 		wait := func(box int) func() *signalbox.Leases {
 			return func() *signalbox.Leases {
 				all, err := s.boxes[box].AcquireAll(s.ctx, group(box))
@@ -261,5 +263,40 @@ func TestAPacedWaiterKeepsItsPlace(t *testing.T) {
 		}
 		s.within(4*time.Second, 5*time.Second, "the second", func() { s.release(<-second) })
 		s.within(9*time.Second, 10*time.Second+moment, "the third", func() { s.release(<-third) })
+	})
+}
+
+// What an acquisition asked for holds for a lease that was passed on to it, too: acquisitions that ask for other terms do
+// not follow one another, and one may be entered again although the one before could not.
+func TestAHandoffKeepsWhatWasAskedFor(t *testing.T) {
+	play(t, slowClaim, 1, func(s *scene) {
+		handoff := signalbox.LocalHandoff(5)
+		acquire := func(options ...signalbox.AcquireOption) func() *signalbox.Lease {
+			return func() *signalbox.Lease {
+				lease, err := s.mutex(0).Acquire(s.ctx, append(options, handoff)...)
+				s.must(err)
+				return lease
+			}
+		}
+		first := acquire()()
+		again := later(acquire(signalbox.Reentrant()))
+		delayed := later(acquire(signalbox.LockDelay(time.Second)))
+		s.release(first)
+		outer := <-again
+		soon, cancel := context.WithTimeout(outer.Context(), time.Second)
+		defer cancel()
+		inner, err := s.mutex(0).Acquire(soon, signalbox.Reentrant())
+		if err != nil || inner != outer {
+			t.Errorf("entered again: %v, %v", inner, err)
+		}
+		s.release(inner)
+		s.release(outer)
+		last := <-delayed
+		held, err := takeSnapshot(s.ctx, s.direct, s.resource(resourceName(0)).Keys())
+		s.must(err)
+		if len(held.holders) != 1 || held.holders[0].terms != "c1000,b5" {
+			t.Errorf("on the server: %+v", held.holders)
+		}
+		s.release(last)
 	})
 }

@@ -33,7 +33,7 @@ func paced(w *world) workload {
 	const limit = 4
 	r := w.newRoll("pace", limit)
 	var granted []int64 // tokens, in order
-	r.wound = func(s *stay) {
+	r.also = func(s *stay) {
 		granted = slices.DeleteFunc(granted, w.check.forgotten)
 		at, _ := slices.BinarySearch(granted, s.token)
 		granted = slices.Insert(granted, at, s.token)
@@ -54,7 +54,7 @@ func paced(w *world) workload {
 // holder's deadline is before the server's.
 func delayed(w *world) workload {
 	r := w.newRoll("delay", 1)
-	r.wound = r.after(func(last *stay) (earliest time.Time, why string) {
+	r.also = r.after(func(last *stay) (earliest time.Time, why string) {
 		if last.gaveBack {
 			return time.Time{}, ""
 		}
@@ -66,7 +66,7 @@ func delayed(w *world) workload {
 // heldAtLeast: however early a lease was given back, nothing is granted until the time it was to be held for is over.
 func heldAtLeast(w *world) workload {
 	r := w.newRoll("hold", 1)
-	r.wound = r.after(func(last *stay) (earliest time.Time, why string) {
+	r.also = r.after(func(last *stay) (earliest time.Time, why string) {
 		earliest = time.UnixMicro(last.token).Truncate(time.Millisecond).Add(restsFor)
 		if last.until.Before(earliest) { // it ended by itself, or would have before the release arrived
 			earliest = last.until

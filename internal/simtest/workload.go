@@ -95,7 +95,7 @@ func (a *actor) context() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// patient is a context that ends only if its host has died: a turn must not outlast the run.
+// patient is a context that ends after a while: who waits for others may wait for ever.
 func (a *actor) patient(most time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), most)
 }
