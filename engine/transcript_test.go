@@ -2,9 +2,11 @@ package engine_test
 
 import (
 	"flag"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/difftest"
@@ -38,7 +40,8 @@ func TestTranscriptEngine(t *testing.T) {
 }
 
 // TestFuzzAgainstRedis sends random requests to the engine and to Redis. The
-// environment variable SEED adds a stream.
+// environment variable SEED adds a stream; with FUZZ_FOR, a duration, each
+// stream is followed by others until that time is over.
 func TestFuzzAgainstRedis(t *testing.T) {
 	seeds := []uint64{1, 2, 3, 4}
 	if text := os.Getenv("SEED"); text != "" {
@@ -48,10 +51,26 @@ func TestFuzzAgainstRedis(t *testing.T) {
 		}
 		seeds = append(seeds, seed)
 	}
-	for _, seed := range seeds {
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+	var end time.Time
+	if text := os.Getenv("FUZZ_FOR"); text != "" {
+		long, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatalf("FUZZ_FOR: %v", err)
+		}
+		end = time.Now().Add(long)
+	}
+	for _, first := range seeds {
+		t.Run(strconv.FormatUint(first, 10), func(t *testing.T) {
 			t.Parallel()
-			difftest.Fuzz(t, seed, fuzzRequests, difftest.Redis(t).Dial, dial(t))
+			redis, ours := difftest.Redis(t).Dial, dial(t)
+			streams := rand.New(rand.NewPCG(first, 1))
+			for seed, n := first, 1; ; seed, n = streams.Uint64(), n+1 {
+				difftest.Fuzz(t, seed, fuzzRequests, redis, ours)
+				if t.Failed() || !time.Now().Before(end) {
+					t.Logf("%d streams of %d requests each", n, fuzzRequests)
+					return
+				}
+			}
 		})
 	}
 }
