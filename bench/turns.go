@@ -78,7 +78,7 @@ type bout struct {
 	turns                       int
 	rate                        float64 // turns per second
 	sent, inner                 float64 // commands in the window, from clients and from scripts
-	beats                       float64 // EVALSHA among the sent
+	beats                       float64 // scripts among the sent; the first call of each is an EVAL
 	smallest, largest, fairness float64 // shares; most turns of a client over least
 	longestMs, p50Ms, p99Ms     float64
 	heldMs, keptMs              float64 // a hold in truth, and the longest
@@ -120,7 +120,7 @@ func sum(reports []processReport, length time.Duration, delta calls, kind string
 	slices.Sort(waits)
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	b.rate = float64(b.turns) / length.Seconds()
-	b.sent, b.inner, b.beats = float64(delta.sent(kind)), float64(delta.inner(kind)), float64(delta["evalsha"])
+	b.sent, b.inner, b.beats = float64(delta.sent(kind)), float64(delta.inner(kind)), float64(delta["evalsha"]+delta["eval"])
 	b.smallest, b.largest = shares(counts)
 	if len(counts) > 0 {
 		b.fairness = float64(slices.Max(counts)) / max(float64(slices.Min(counts)), 1)
