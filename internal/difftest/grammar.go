@@ -50,13 +50,15 @@ func grammar() []template {
 			"DEL $key+", "UNLINK $key", "EXISTS $key+", "TYPE $key", "TOUCH $key+", "RENAME $key $key", "RENAMENX $key $key",
 			"COPY $key $key {|REPLACE|DB 1}", "MOVE $key 1", "EXPIRE $key {1000|-1} {|NX|XX|GT|LT}",
 			"EXPIREAT $key 4102444800 {|NX|XX|GT|LT}", "PEXPIREAT $key 4102444900500", "PERSIST $key", "DBSIZE",
-			"OBJECT ENCODING $key", "OBJECT REFCOUNT $key", "DEBUG DIGEST-VALUE $key+", "EVAL $expiry 1 $key",
+			"OBJECT ENCODING $key", "DEBUG DIGEST-VALUE $key+", "EVAL $expiry 1 $key",
 			"ECHO $value", "PING $value",
 		}},
 		// What was made to expire in a thousand seconds does so when the server
 		// that was asked later says so.
 		{"", onlyKind, []string{"EXPIRETIME $key", "PEXPIRETIME $key"}},
 		{"", onlyKind, []string{"DUMP $key"}},
+		// How often Redis itself refers to a value: a request that waits for EXEC counts, a copied number does not.
+		{"", onlyKind, []string{"OBJECT REFCOUNT $key"}},
 		{"", mode{}, []string{"EVAL return(redis.call('RESTORE',KEYS[1],0,redis.call('DUMP',KEYS[2]),'REPLACE')) 2 $key $key"}},
 		{"", anyOrder, []string{"KEYS {*|str*|l?st:*|[sz]*}", "SCAN 0 COUNT 1000 {|MATCH *1|TYPE list}"}},
 		{"", onlyKind, []string{"RANDOMKEY", "SCAN 0 COUNT 1000"}},
