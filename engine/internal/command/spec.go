@@ -26,13 +26,14 @@ const (
 	NoAuth // may be called before AUTH
 	AllowBusy
 	MovableKeys
+	NoAsyncLoading  // may not be called while a replica loads
 	NoMulti         // may not be queued in a transaction
 	NoMandatoryKeys // finding no keys in a call is no error
 )
 
 var flagNames = []string{
 	"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking", "loading", "stale",
-	"skip_monitor", "skip_slowlog", "fast", "no_auth", "allow_busy", "movablekeys", "no_multi", "no_mandatory_keys",
+	"skip_monitor", "skip_slowlog", "fast", "no_auth", "allow_busy", "movablekeys", "no_async_loading", "no_multi", "no_mandatory_keys",
 }
 
 // Names lists the names of the flags that are set.

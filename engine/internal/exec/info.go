@@ -73,7 +73,7 @@ func (m *Machine) infoSections() []section {
 		{"Server", true, func(w *strings.Builder) { m.infoServer(w, process) }},
 		{"Clients", true, m.infoClients},
 		{"Memory", true, func(w *strings.Builder) { m.infoMemory(w, process) }},
-		{"Persistence", true, infoPersistence},
+		{"Persistence", true, m.infoPersistence},
 		{"Stats", true, m.infoStats},
 		{"Replication", true, m.infoReplication},
 		{"CPU", true, func(w *strings.Builder) { infoCPU(w, process) }},
@@ -152,13 +152,6 @@ func (m *Machine) infoMemory(w *strings.Builder, process Process) {
 		"mem_not_counted_for_evict", 0, "mem_replication_backlog", 0,
 		"mem_clients_normal", len(m.sessions)*sessionBytes, "mem_clients_slaves", 0, "mem_aof_buffer", 0,
 		"mem_allocator", "go", "active_defrag_running", 0, "lazyfree_pending_objects", 0, "lazyfreed_objects", 0)
-}
-
-func infoPersistence(w *strings.Builder) {
-	fields(w,
-		"loading", 0, "async_loading", 0, "rdb_changes_since_last_save", 0, "rdb_bgsave_in_progress", 0,
-		"rdb_last_bgsave_status", "ok", "aof_enabled", 0, "aof_rewrite_in_progress", 0, "aof_rewrite_scheduled", 0,
-		"aof_last_bgrewrite_status", "ok", "aof_last_write_status", "ok")
 }
 
 func (m *Machine) infoStats(w *strings.Builder) {

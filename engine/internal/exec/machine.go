@@ -97,6 +97,7 @@ type Machine struct {
 	slowLog       slowLog
 	latency       latency
 	memory        memory
+	persistence   persistence
 	rates         struct{ commands, input, output rate }
 	idleCheckedUs int64
 
@@ -165,7 +166,7 @@ func New(options Options, nowUs int64) *Machine {
 	m.table = command.NewTable(append(command.Data(),
 		m.connectionSpecs(), m.clientSpecs(), m.transactionSpecs(), m.pubsubSpecs(),
 		m.scriptingSpecs(), m.functionSpecs(), m.shutdownSpecs(), m.configSpecs(), m.infoSpecs(), m.waitSpecs(),
-		m.introspectSpecs(), m.aclSpecs(), m.slowLogSpecs(), m.latencySpecs(), m.monitorSpecs(), m.memorySpecs())...)
+		m.introspectSpecs(), m.persistenceSpecs(), m.aclSpecs(), m.slowLogSpecs(), m.latencySpecs(), m.monitorSpecs(), m.memorySpecs())...)
 	m.stats = m.newStats()
 	m.users = acl.NewUsers(m.table)
 	m.settings = startSettings(options)
@@ -301,6 +302,9 @@ func (m *Machine) handle(s *Session, args [][]byte) {
 	}
 	if err == nil && m.memory.maxBytes > 0 && !m.Busy() {
 		err = m.hasMemory(s, spec, args)
+	}
+	if err == nil && m.persistence.refusal != nil {
+		err = m.mayWrite(s, spec)
 	}
 	switch {
 	case err != nil:
@@ -493,12 +497,14 @@ func (m *Machine) Tick(nowUs int64) (more bool) {
 	}
 	m.sample(eventExpireCycle, m.options.Stopwatch()-began)
 	m.serveReady()
+	m.tickPersistence()
 	return more
 }
 
 // NeedsTick reports whether Tick can have anything to do, now or later.
 func (m *Machine) NeedsTick() bool {
-	if m.paused() || m.memory.behind || m.limits.idleSec > 0 && len(m.sessions) > 0 {
+	if m.paused() || m.memory.behind || m.limits.idleSec > 0 && len(m.sessions) > 0 ||
+		m.persistence.needsTick(m.space.Dirty) {
 		return true
 	}
 	for i := range keyspace.Databases {

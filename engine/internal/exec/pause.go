@@ -27,7 +27,10 @@ func (m *Machine) paused() bool { return m.pause.untilUs != 0 }
 // mustWait reports whether a pause holds a request up: each one, or one that
 // may write or send something to others.
 func (m *Machine) mustWait(s *Session, spec *command.Spec, args [][]byte) bool {
-	if m.pause.everything {
+	switch {
+	case spec.Name == "shutdown": // it may be told to stop
+		return false
+	case m.pause.everything:
 		return true
 	}
 	if spec.Name != "exec" || s.transaction == nil {

@@ -230,6 +230,8 @@ func (m *Machine) allowedToScript(spec *command.Spec, args [][]byte) error {
 		return command.Error("ERR Write commands are not allowed from read-only scripts.")
 	case m.memory.short && spec.Flags&command.DenyOOM != 0 && !r.wrote && !r.allowOOM:
 		return errOOM // a script that has written already goes on
+	case m.persistence.refusal != nil && spec.Flags&command.Write != 0:
+		return m.persistence.refusal
 	}
 	return nil
 }
