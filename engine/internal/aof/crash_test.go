@@ -1,0 +1,271 @@
+package aof_test
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/signalbox-io/signalbox/engine/internal/aof"
+	"github.com/signalbox-io/signalbox/engine/internal/disk/disktest"
+)
+
+// life is everything that a log does, on a disk that may fail at any step.
+func life(d *disktest.Disk, policy aof.Policy) (promised int) {
+	for begun := range 2 {
+		set, err := aof.Open(d, aof.DefaultNames)
+		if err != nil {
+			return promised
+		}
+		l, err := set.Start(aof.Options{Policy: policy})
+		if err != nil {
+			_ = set.Close()
+			return promised
+		}
+		w := &work{l: l, last: promised, promised: promised}
+		for _, do := range []func() error{
+			func() error { return w.add(2) }, w.rewrite, func() error { return w.add(3) }, w.rewrite, func() error { return w.add(1) },
+		} {
+			if do() != nil {
+				break
+			}
+		}
+		promised = w.promised
+		if err := l.Close(); err != nil || begun == 1 {
+			return promised
+		}
+	}
+	return promised
+}
+
+// The power fails after each step that the disk ever makes.
+func TestPowerCutAtEveryStepLosesNothingPromised(t *testing.T) {
+	whole := memory()
+	if n := life(whole, aof.Always); n != 20 {
+		t.Fatalf("without a power cut %d are promised", n)
+	}
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = 5
+	}
+	for step := range whole.Steps() + 1 {
+		d := memory()
+		d.CutAfter(step)
+		promised := life(d, aof.Always)
+		for seed := range seeds {
+			after := d.PowerCut(seed)
+			found, err := numbers(after)
+			if err == nil {
+				err = inOrder(found, promised)
+			}
+			if err != nil {
+				t.Fatalf("step %d of %d, seed %d: %v", step, whole.Steps(), seed, err)
+			}
+		}
+	}
+}
+
+// A second power cut while the first one is being mended.
+func TestPowerCutDuringRecoveryLosesNothingPromised(t *testing.T) {
+	whole := memory()
+	life(whole, aof.Always)
+	for step := range whole.Steps() + 1 {
+		d := memory()
+		d.CutAfter(step)
+		promised := life(d, aof.Always)
+		for again := range 12 {
+			second := d.PowerCut(uint64(step))
+			second.CutAfter(again)
+			if set, err := aof.Open(second, aof.DefaultNames); err == nil {
+				if l, err := set.Start(aof.Options{Policy: aof.Always}); err == nil {
+					_ = l.Close() // the power is perhaps gone
+				}
+			}
+			found, err := numbers(second.PowerCut(uint64(again)))
+			if err == nil {
+				err = inOrder(found, promised)
+			}
+			if err != nil {
+				t.Fatalf("steps %d and %d: %v", step, again, err)
+			}
+		}
+	}
+}
+
+// A killed process leaves to the system what it has written: in every policy that is what was promised.
+func TestKillAtEveryStepLosesNothingPromised(t *testing.T) {
+	for _, policy := range []aof.Policy{aof.Always, aof.EverySecond, aof.Never} {
+		t.Run(fmt.Sprint(policy), func(t *testing.T) {
+			whole := memory()
+			life(whole, policy)
+			for step := range whole.Steps() + 1 {
+				d := memory()
+				d.CutAfter(step)
+				promised := life(d, policy)
+				found, err := numbers(d.Restart())
+				if err == nil {
+					err = inOrder(found, promised)
+				}
+				if err != nil {
+					t.Fatalf("step %d of %d: %v", step, whole.Steps(), err)
+				}
+			}
+		})
+	}
+}
+
+// Each sync in turn fails; the power goes at once, or after everything else has been tried.
+func TestFailedSyncPromisesNothing(t *testing.T) {
+	whole := memory()
+	life(whole, aof.Always)
+	for fail := range whole.Steps() {
+		for _, folders := range []bool{false, true} {
+			d := memory()
+			promised := lifeWithFailure(t, d, fail, folders)
+			for seed := range uint64(20) {
+				found, err := numbers(d.PowerCut(seed))
+				if err == nil {
+					err = inOrder(found, promised)
+				}
+				if err != nil {
+					t.Fatalf("syncs fail after step %d (folders: %v), seed %d: %v", fail, folders, seed, err)
+				}
+			}
+		}
+	}
+}
+
+// lifeWithFailure works until some step, from where one sync fails, and goes on whatever happens.
+func lifeWithFailure(t *testing.T, d *disktest.Disk, step int, folders bool) (promised int) {
+	set, err := aof.Open(d, aof.DefaultNames)
+	must(t, err)
+	l, err := set.Start(aof.Options{Policy: aof.Always})
+	must(t, err)
+	w := &work{l: l}
+	failed := false
+	for range 8 {
+		if !failed && d.Steps() >= step {
+			failed = true
+			if folders {
+				d.FailFolderSyncs(1)
+			} else {
+				d.FailSyncs(1)
+			}
+		}
+		before := w.promised
+		err := w.add(1)
+		if l.Status().State == aof.NeedsBase && (err == nil || w.promised != before) {
+			t.Fatalf("promised in the state %v", l.Status().Err)
+		}
+		if w.last%3 == 0 {
+			_ = w.rewrite() // may be what fails
+		}
+	}
+	_ = l.Close() // says what is not safe
+	return w.promised
+}
+
+func TestFailedSyncIsMendedByARewriteOnly(t *testing.T) {
+	d := memory()
+	w := &work{l: start(t, d, aof.Options{Policy: aof.Always})}
+	must(t, w.add(3))
+	d.FailSyncs(1)
+	var failed *aof.FailedError
+	if err := w.add(1); !errors.As(err, &failed) || failed.State != aof.NeedsBase || !errors.Is(err, syscall.EIO) {
+		t.Fatalf("%v, want that a base is needed", err)
+	}
+	if err := w.l.Retry(); err != nil {
+		t.Errorf("Retry has nothing to mend: %v", err)
+	}
+	if err := w.add(1); !errors.As(err, &failed) {
+		t.Errorf("%v, want that a base is needed still", err)
+	}
+	if err := w.l.Sync(); !errors.As(err, &failed) {
+		t.Errorf("%v, want that Sync does not promise either", err)
+	}
+
+	r, err := w.l.Begin()
+	must(t, err)
+	base, err := r.Create(aof.BaseAOF)
+	must(t, err)
+	for n := range w.last {
+		_, err := base.Write(request(n + 1))
+		must(t, err)
+	}
+	if err := w.add(1); !errors.As(err, &failed) {
+		t.Errorf("%v, want nothing promised before Finish", err)
+	}
+	must(t, r.Finish())
+	if s := w.l.Status(); s.State != aof.Healthy || s.Err != nil {
+		t.Errorf("after the rewrite: %v", s.Err)
+	}
+	must(t, w.add(1))
+	for seed := range uint64(20) {
+		wantNumbers(t, d.PowerCut(seed), 7)
+	}
+	must(t, w.l.Close())
+}
+
+func TestFullDiskIsFoundAndRecovers(t *testing.T) {
+	for room := range int64(3 * len(request(1))) {
+		d := memory()
+		w := &work{l: start(t, d, aof.Options{Policy: aof.Always})}
+		must(t, w.add(2))
+		d.FullAfter(room)
+		err := error(nil)
+		for err == nil {
+			err = w.add(1)
+		}
+		var failed *aof.FailedError
+		if !errors.As(err, &failed) || failed.State != aof.WriteFailed || !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("%v, want that writing failed", err)
+		}
+		if _, err := w.l.Begin(); !errors.As(err, &failed) {
+			t.Errorf("%v, want no rewrite begun", err)
+		}
+		if err := w.l.Retry(); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Retry: %v", err)
+		}
+		wantNumbers(t, d.PowerCut(1), w.promised)
+		d.FullAfter(-1)
+		must(t, w.l.Retry())
+		must(t, w.add(1))
+		must(t, w.l.Close())
+		wantNumbers(t, d.PowerCut(1), w.last)
+	}
+}
+
+// A disk that refuses even to cut off the piece that it wrote gets it cut off before the next write.
+func TestReadOnlyDiskAfterShortWrite(t *testing.T) {
+	d := memory()
+	w := &work{l: start(t, d, aof.Options{})}
+	must(t, w.add(1))
+	d.ReadOnly(true)
+	if err := w.add(1); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("%v, want that the disk is read-only", err)
+	}
+	d.ReadOnly(false)
+	must(t, w.l.Retry())
+	must(t, w.l.Close())
+	wantNumbers(t, d, 2)
+}
+
+func TestRewriteThatFailsChangesNothing(t *testing.T) {
+	for room := range int64(400) {
+		d := memory()
+		w := &work{l: start(t, d, aof.Options{Policy: aof.Always})}
+		must(t, w.add(5))
+		d.FullAfter(room)
+		err := w.rewrite()
+		d.FullAfter(-1)
+		must(t, w.l.Retry())
+		must(t, w.add(1))
+		if err == nil && w.l.Status().State != aof.Healthy {
+			t.Errorf("room for %d: %v", room, w.l.Status().Err)
+		}
+		wantNumbers(t, d.PowerCut(1), w.last)
+		must(t, w.rewrite())
+		must(t, w.l.Close())
+		wantNumbers(t, d, w.last)
+	}
+}

@@ -1,0 +1,157 @@
+package aof
+
+import (
+	"errors"
+	"io"
+	"time"
+)
+
+// round writes what is pending, syncs if the policy is Always, and gives a rewrite that has begun
+// its file. mu is held before and after, and busy is nobody before and after.
+func (l *Log) round() {
+	l.busy = true
+	policy, cut := l.policy, l.cut
+	batch := l.take()
+	if len(batch) > 0 {
+		l.mu.Unlock()
+		err := l.current.write(batch)
+		l.mu.Lock()
+		l.wrote(batch, err)
+	}
+	if l.writeErr == nil {
+		if policy == Always && l.synced < l.written {
+			l.beginSync()
+			if l.synced < l.written && !l.unsynced {
+				l.sync()
+			}
+			l.endSync()
+		}
+		if cut != nil && cut == l.cut {
+			l.nextFile(cut)
+		}
+	}
+	l.busy = false
+	l.announce()
+}
+
+// take is what is to be written next: all that is pending, but nothing from behind a cut.
+func (l *Log) take() []byte {
+	batch := l.pending
+	if l.cut == nil {
+		l.pending, l.spare = l.spare[:0], nil
+		return batch
+	}
+	before := max(0, l.cut.at-l.written)
+	l.pending = append([]byte(nil), batch[before:]...)
+	return batch[:before]
+}
+
+// wrote keeps book of a write.
+func (l *Log) wrote(batch []byte, err error) {
+	if err != nil {
+		l.writeErr = err
+		l.pending = append(batch, l.pending...)
+		return
+	}
+	n := int64(len(batch))
+	l.written += n
+	l.current.size += n
+	l.totalSize += n
+	if l.listed {
+		l.handed = l.written
+	}
+	if cap(batch) <= keepBufferBytes {
+		l.spare = batch[:0]
+	}
+}
+
+// write writes whole requests, or nothing.
+func (f *appendFile) write(batch []byte) error {
+	if f.torn {
+		if err := f.file.Truncate(f.size); err != nil {
+			return err
+		}
+		f.torn = false
+	}
+	n, err := f.file.Write(batch)
+	if err == nil && n < len(batch) {
+		err = io.ErrShortWrite
+	}
+	if err == nil {
+		return nil // wrote counts it, under mu
+	}
+	// Without n: who knows what a failed write has left behind.
+	if cutErr := f.file.Truncate(f.size); cutErr != nil {
+		f.torn = true
+		err = errors.Join(err, cutErr)
+	}
+	return err
+}
+
+// beginSync waits for its turn to sync. mu is held before and after, as for the others.
+func (l *Log) beginSync() {
+	for l.syncing {
+		l.wait()
+	}
+	l.syncing, l.slowCounted, l.syncStarted = true, false, time.Now()
+}
+
+func (l *Log) endSync() {
+	l.syncing = false
+	l.announce()
+}
+
+// sync makes durable what was written to the current file. Only one sync may run at a time: the
+// system reports a failure once, to one of them.
+func (l *Log) sync() {
+	file, seq, upTo := l.current.file, l.current.seq, l.written
+	l.mu.Unlock()
+	err := file.Sync()
+	l.mu.Lock()
+	if err != nil {
+		l.fail(seq, err)
+		return
+	}
+	l.lastSync = time.Now()
+	if !l.unsynced {
+		l.synced = max(l.synced, upTo)
+	}
+}
+
+// fail notes that what is in an incremental file may be lost.
+func (l *Log) fail(seq int64, err error) {
+	l.unsynced, l.syncErr, l.hurt = true, err, max(l.hurt, seq)
+}
+
+// Status is what INFO tells.
+type Status struct {
+	State        State
+	Err          error // why it is not Healthy
+	Policy       Policy
+	CurrentBytes int64 // aof_current_size
+	BaseBytes    int64 // aof_base_size
+	BufferBytes  int64 // aof_buffer_length
+	PendingSync  bool  // aof_pending_bio_fsync
+	DelayedSyncs int64 // aof_delayed_fsync
+	LastSync     time.Time
+	Rewriting    bool
+	Leftover     error // files of old that could not be removed; tried again after the next rewrite
+}
+
+// Status tells how the Log is.
+func (l *Log) Status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := Status{
+		Policy: l.policy, CurrentBytes: l.totalSize, BaseBytes: l.baseSize, BufferBytes: int64(len(l.pending)),
+		PendingSync: l.syncing && l.policy == EverySecond, DelayedSyncs: l.delayed, LastSync: l.lastSync,
+		Rewriting: l.rewrite != nil, Leftover: l.leftover,
+	}
+	switch {
+	case l.unsynced:
+		s.State, s.Err = NeedsBase, l.failed()
+	case l.writeErr != nil:
+		s.State, s.Err = WriteFailed, l.writing()
+	}
+	return s
+}
