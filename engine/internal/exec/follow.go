@@ -77,6 +77,7 @@ func (m *Machine) followers() map[string]func() {
 			m.space.SetPolicy(policy)
 			m.memory.behind = m.memory.maxBytes > 0
 		},
+		"save":                   func() { m.saves.rules = parseSaveRules(m.settings.Text("save")) },
 		"notify-keyspace-events": func() { m.listen(m.settings.Text("notify-keyspace-events")) },
 		"slowlog-max-len": func() {
 			m.slowLog.maxLen = m.settings.Int("slowlog-max-len")

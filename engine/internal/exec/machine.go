@@ -97,6 +97,8 @@ type Machine struct {
 	slowLog       slowLog
 	latency       latency
 	memory        memory
+	saves         saves
+	loading       *Loader // nil unless a file is being loaded
 	rates         struct{ commands, input, output rate }
 	idleCheckedUs int64
 
@@ -169,6 +171,7 @@ func New(options Options, nowUs int64) *Machine {
 	m.stats = m.newStats()
 	m.users = acl.NewUsers(m.table)
 	m.settings = startSettings(options)
+	m.saves.lastSec = nowUs / 1e6
 	m.follow()
 	m.users.Default().SetPassword(m.settings.Text("requirepass"))
 	return m
@@ -299,7 +302,7 @@ func (m *Machine) handle(s *Session, args [][]byte) {
 		s.lastCommand = spec
 		err = m.allowed(s, spec, args)
 	}
-	if err == nil && m.memory.maxBytes > 0 && !m.Busy() {
+	if err == nil && m.memory.maxBytes > 0 && !m.Busy() && m.loading == nil {
 		err = m.hasMemory(s, spec, args)
 	}
 	switch {
@@ -407,6 +410,9 @@ func (m *Machine) allowed(s *Session, spec *command.Spec, args [][]byte) error {
 		return command.Error("ERR Can't execute '" + spec.FullName() +
 			"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 	}
+	if m.loading != nil && !worksWhileLoading(s, spec) {
+		return errLoading
+	}
 	return nil
 }
 
@@ -475,6 +481,9 @@ func (m *Machine) Tick(nowUs int64) (more bool) {
 	}
 	m.nowUs = nowUs
 	m.endIdle()
+	if m.loading != nil {
+		return false
+	}
 	if m.paused() {
 		if nowUs < m.pause.untilUs {
 			return false
