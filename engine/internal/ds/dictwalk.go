@@ -26,10 +26,11 @@ func (d *Dict[V]) Descend(from int, visit func(key string, v V) bool) (next int)
 }
 
 // Expect makes the index fit n elements that are about to come, so that it need not be
-// rebuilt again and again on the way. Until Settle it does not shrink. n is a hint, but
-// memory is taken by it, one bit for each element that does not come.
+// rebuilt again and again on the way. Until Settle it does not shrink. n is a hint: hardly
+// any memory is taken for elements that do not come.
 func (d *Dict[V]) Expect(n int) {
-	if n <= max(d.size, bucketsMin) || n > 1<<31 {
+	const most = 1 << 30
+	if n <= max(d.size, bucketsMin) || n > most {
 		return
 	}
 	if d.index == nil {

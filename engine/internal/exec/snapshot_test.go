@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/signalbox-io/signalbox/engine/internal/exec"
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 	"github.com/signalbox-io/signalbox/engine/internal/rdb"
 	"github.com/signalbox-io/signalbox/internal/difftest"
 )
@@ -225,5 +226,40 @@ func TestASnapshotIsOfOneMoment(t *testing.T) {
 		if diff := cmp.Diff(want, loaded(t, f.finish(t, sn), at).content()); diff != "" {
 			t.Fatalf("seed %d: -began with +loaded:\n%s", seed, diff)
 		}
+	}
+}
+
+func newValue(text string) *keyspace.String { return &keyspace.String{Bytes: []byte(text)} }
+
+// While parts are taken and given back, a snapshot needs the memory of a few, however
+// large the data and its values are.
+func TestASnapshotNeedsLittleMemory(t *testing.T) {
+	l := newLab(t, 1)
+	noise := make([]byte, 3<<20)
+	for i := range noise {
+		noise[i] = byte(l.random.Uint32())
+	}
+	for i := range 20_000 {
+		at := l.random.IntN(1 << 20)
+		l.do("SET", strconv.Itoa(i), string(noise[at:at+500]))
+	}
+	l.do("SET", "large", string(noise))
+	sn, parts, most := begin(t, l), [][]byte(nil), 0
+	for i, done := 0, false; !done; i++ {
+		done = step(t, sn, 10_000, 1000)
+		l.do("SET", strconv.Itoa(i*50%20_000), "changed") // and its pre-image
+		most = max(most, sn.PendingBytes())
+		parts = sn.Take(parts)
+		for _, part := range parts {
+			if len(part) > rdb.PartBytes || cap(part) > rdb.PartBytes {
+				t.Fatalf("a part of %d bytes, in a buffer of %d", len(part), cap(part))
+			}
+		}
+	}
+	if sn.Bytes() < 12<<20 || most > len(noise)+2*rdb.PartBytes {
+		t.Errorf("%d bytes in all, %d at a time", sn.Bytes(), most)
+	}
+	if saved, keys := sn.Progress(); saved != keys || keys != 20_001 {
+		t.Errorf("%d keys of %d", saved, keys)
 	}
 }
