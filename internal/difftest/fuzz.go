@@ -2,6 +2,7 @@ package difftest
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -162,4 +163,14 @@ func shrink(stream []query, d *difference, a, b Dial) ([]query, *difference) {
 		}
 	}
 	return stream, d
+}
+
+// Requests is an endless stream of random requests of all families, which follow from
+// the seed: for tests that need busy clients.
+func Requests(seed uint64) iter.Seq[[]string] {
+	s := &source{Rand: rand.New(rand.NewPCG(seed, 0)), templates: append(grammar(), bitGrammar()...)}
+	return func(yield func([]string) bool) {
+		for yield(s.next().words) {
+		}
+	}
 }

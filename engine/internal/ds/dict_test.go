@@ -3,6 +3,7 @@ package ds
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -329,5 +330,67 @@ func requireUniform(t *testing.T, keys []string, draw func(*rand.Rand) string) {
 	freedom := float64(len(keys) - 1)
 	if excess := chiSquare - freedom; excess*excess > 36*2*freedom {
 		t.Fatalf("chi-square is %.1f with %d keys", chiSquare, len(keys))
+	}
+}
+
+// A walk by position meets each element that is there all the time, whatever comes and
+// goes meanwhile.
+func TestDescendMissesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := NewDict[int]()
+		n := rapid.IntRange(0, 100).Draw(t, "n")
+		there := map[string]bool{}
+		for i := range n {
+			d.Set(strconv.Itoa(i), i)
+			there[strconv.Itoa(i)] = true
+		}
+		for at := math.MaxInt; at > 0; {
+			at = d.Descend(at, func(key string, _ int) bool {
+				there[key] = false
+				return false
+			})
+			for range rapid.IntRange(0, 4).Draw(t, "changes") {
+				key := strconv.Itoa(rapid.IntRange(0, 150).Draw(t, "key"))
+				if _, gone := d.DeleteString(key); gone {
+					delete(there, key)
+				} else {
+					d.Add(key, 1)
+				}
+			}
+		}
+		for key, missed := range there {
+			if missed {
+				t.Errorf("%s is missed", key)
+			}
+		}
+	})
+}
+
+// However many elements are expected, a Dict works as any other, and takes no room for
+// those that do not come.
+func TestExpectIsAHint(t *testing.T) {
+	for _, expected := range []int{-1, 0, 5, 1000, 1 << 20, 1 << 30, math.MaxInt} {
+		d := NewDict[int]()
+		d.Expect(expected)
+		for i := range 3000 {
+			if key := strconv.Itoa(i); !d.Add(key, i) || d.Add(key, -1) {
+				t.Fatalf("%d expected: %d is not new, or twice", expected, i)
+			}
+		}
+		for i := range 2990 {
+			d.DeleteString(strconv.Itoa(i))
+		}
+		d.Settle()
+		for i := range 20_000 {
+			d.Set(strconv.Itoa(5000+i), i)
+		}
+		for i := range 20_000 {
+			if v, ok := d.GetString(strconv.Itoa(5000 + i)); !ok || v != i {
+				t.Fatalf("%d expected: %d is gone", expected, i)
+			}
+		}
+		if d.Len() != 20_010 {
+			t.Errorf("%d expected: %d elements", expected, d.Len())
+		}
 	}
 }

@@ -34,6 +34,8 @@ type index struct {
 	main   table
 	target table  // where the elements move to; no segments if nothing moves
 	moved  uint32 // the buckets of main below this one have been moved
+
+	expected bool // elements are: see Expect
 }
 
 type table struct {
@@ -72,7 +74,7 @@ func (t *table) clone() table {
 }
 
 func (x *index) clone() *index {
-	return &index{main: x.main.clone(), target: x.target.clone(), moved: x.moved}
+	return &index{main: x.main.clone(), target: x.target.clone(), moved: x.moved, expected: x.expected}
 }
 
 func (x *index) moving() bool { return x.target.segments != nil }
@@ -131,11 +133,12 @@ func (d *Dict[V]) resize() {
 	x := d.index
 	buckets := int(x.main.mask) + 1
 	switch {
-	case d.size <= smallMax/2:
+	case d.size <= smallMax/2 && !x.expected:
 		d.index = nil
 	case x.moving():
 	case d.size > buckets:
 		x.target = newTable(2 * buckets)
+	case x.expected:
 	case buckets > bucketsMin && d.size < buckets/sparseness:
 		x.target = newTable(max(bucketsMin, 1<<bits.Len(uint(2*d.size))))
 	}
@@ -154,7 +157,7 @@ func (d *Dict[V]) moveSome() {
 			x.main.segments[(x.moved-1)>>segmentBits] = nil
 		}
 		if x.moved == x.main.mask+1 {
-			*x = index{main: x.target}
+			*x = index{main: x.target, expected: x.expected}
 			d.resize() // the size may have gone elsewhere meanwhile
 			return
 		}

@@ -98,6 +98,7 @@ type Machine struct {
 	latency       latency
 	memory        memory
 	persistence   persistence
+	loading       *Loader // nil unless a file is being loaded
 	rates         struct{ commands, input, output rate }
 	idleCheckedUs int64
 
@@ -131,6 +132,10 @@ type Effects struct {
 	Close []*Session
 	// Shutdown asks for the end of the engine.
 	Shutdown bool
+	// Begin asks for a job to begin with the data as it is now; JobEnded tells its end.
+	Begin Job
+	// EndLog asks for the end of the append-only file, which is turned off.
+	EndLog bool
 }
 
 // New returns an empty machine. nowUs is the time, in µs since the epoch.
@@ -251,7 +256,7 @@ func (m *Machine) TakeEffects() Effects {
 		m.tellPrefixes()
 	}
 	taken := m.effects
-	if taken.Wake == nil && taken.Close == nil && !taken.Shutdown {
+	if taken.Wake == nil && taken.Close == nil && !taken.Shutdown && taken.Begin == NoJob && !taken.EndLog {
 		return taken
 	}
 	m.effects = Effects{}
@@ -300,7 +305,7 @@ func (m *Machine) handle(s *Session, args [][]byte) {
 		s.lastCommand = spec
 		err = m.allowed(s, spec, args)
 	}
-	if err == nil && m.memory.maxBytes > 0 && !m.Busy() {
+	if err == nil && m.memory.maxBytes > 0 && !m.Busy() && m.loading == nil {
 		err = m.hasMemory(s, spec, args)
 	}
 	if err == nil && m.persistence.refusal != nil {
@@ -411,6 +416,9 @@ func (m *Machine) allowed(s *Session, spec *command.Spec, args [][]byte) error {
 		return command.Error("ERR Can't execute '" + spec.FullName() +
 			"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 	}
+	if m.loading != nil && !worksWhileLoading(s, spec) {
+		return errLoading
+	}
 	return nil
 }
 
@@ -479,6 +487,9 @@ func (m *Machine) Tick(nowUs int64) (more bool) {
 	}
 	m.nowUs = nowUs
 	m.endIdle()
+	if m.loading != nil {
+		return false
+	}
 	if m.paused() {
 		if nowUs < m.pause.untilUs {
 			return false

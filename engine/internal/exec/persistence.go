@@ -8,7 +8,7 @@ import (
 )
 
 // Persistence: when files are written, and what is said of it. Writing them is
-// the shell's business, through Keeper.
+// the shell's business: it is asked to by Effects, as for all that it does.
 //
 // There are two jobs: a save writes a snapshot, a rewrite writes the append-only
 // file anew from one. One job runs at a time. Clients ask for jobs (SAVE, BGSAVE,
@@ -26,17 +26,6 @@ const (
 	JobRewrite
 )
 
-// Keeper keeps the data on disk. Its methods are called within steps, and do not
-// wait.
-type Keeper interface {
-	// Begin begins a job with the data as it is now. Machine.JobEnded tells its end.
-	Begin(job Job) error
-	// Append turns the append-only file on, to begin with the next rewrite, or off.
-	Append(on bool)
-	// Log tells of the append-only file.
-	Log() LogState
-}
-
 // LogState is what INFO says of the append-only file.
 type LogState struct {
 	Bytes, BaseBytes int64 // as it is, and as it was after it had been written anew
@@ -48,8 +37,8 @@ type LogState struct {
 
 // persistence is the machine's share in keeping the data.
 type persistence struct {
-	keeper Keeper // nil: data is in memory only
-	rules  []saveRule
+	log   func() LogState // nil: data is in memory only
+	rules []saveRule
 
 	job                           Job
 	begunUs                       int64
@@ -65,9 +54,6 @@ type persistence struct {
 	appending                     bool
 	loadedKeys, loadedKeysExpired int64
 }
-
-// saveRule is one of the save parameter: so many changes within so many seconds.
-type saveRule struct{ seconds, changes int64 }
 
 // jobRecord is what INFO remembers of a kind of job.
 type jobRecord struct {
@@ -85,12 +71,12 @@ type waitingSave struct {
 	shutdown, force bool     // the engine ends then; even if the save has failed
 }
 
-// Keep makes the machine keep its data through the keeper. It is called once,
-// after what was kept before has been loaded.
-func (m *Machine) Keep(nowUs int64, keeper Keeper) {
+// Keep makes the machine have its data kept. It is called once, after what was kept
+// before has been loaded; log tells of the append-only file, within steps.
+func (m *Machine) Keep(nowUs int64, log func() LogState) {
 	p := &m.persistence
 	m.nowUs = nowUs
-	p.keeper, p.savedUs, p.savedDirty = keeper, nowUs, m.space.Dirty
+	p.log, p.savedUs, p.savedDirty = log, nowUs, m.space.Dirty
 	p.saves.lastSec, p.rewrites.lastSec = -1, -1
 	p.appending = m.settings.Bool("appendonly")
 	m.heed("save", m.followSave)
@@ -99,16 +85,10 @@ func (m *Machine) Keep(nowUs int64, keeper Keeper) {
 }
 
 // Kept reports whether the data is kept on disk.
-func (m *Machine) Kept() bool { return m.persistence.keeper != nil }
+func (m *Machine) Kept() bool { return m.persistence.log != nil }
 
 func (m *Machine) followSave() {
-	words := strings.Fields(m.settings.Text("save"))
-	m.persistence.rules = nil
-	for i := 0; i+1 < len(words); i += 2 {
-		seconds, _ := command.ParseInt([]byte(words[i])) // conf has checked them
-		changes, _ := command.ParseInt([]byte(words[i+1]))
-		m.persistence.rules = append(m.persistence.rules, saveRule{seconds, changes})
-	}
+	m.persistence.rules = parseSaveRules(m.settings.Text("save"))
 	m.judgeDisk()
 }
 
@@ -118,35 +98,24 @@ func (m *Machine) followAppendOnly() error {
 	if on == p.appending {
 		return nil
 	}
-	p.appending = on
-	p.keeper.Append(on)
-	p.scheduledLog = on
-	if on && p.job == NoJob {
-		return m.begin(JobRewrite)
-	}
+	p.appending, p.scheduledLog = on, on
+	m.effects.EndLog = !on
+	m.beginScheduled()
 	return nil
 }
 
-// begin begins a job. No other runs.
-func (m *Machine) begin(job Job) error {
+// begin begins a job: after this step, with the data as it is then. No other runs.
+func (m *Machine) begin(job Job) {
 	p := &m.persistence
-	record := p.record(job)
-	record.triedUs = m.nowUs
+	p.record(job).triedUs = m.nowUs
 	if job == JobSave {
 		p.scheduledSave = false
 		p.waiting, p.next = p.next, nil
 	} else {
 		p.scheduledLog = false
 	}
-	if err := p.keeper.Begin(job); err != nil {
-		m.noteEnd(job, err)
-		if job == JobSave {
-			m.answerSaves(err)
-		}
-		return err
-	}
 	p.job, p.begunUs, p.dirtyAtBegin = job, m.nowUs, m.space.Dirty
-	return nil
+	m.effects.Begin = job
 }
 
 func (p *persistence) record(job Job) *jobRecord {
@@ -171,17 +140,6 @@ func (m *Machine) JobEnded(nowUs, copiedBytes int64, err error) {
 			p.savedDirty, p.savedUs = p.dirtyAtBegin, nowUs
 		}
 	}
-	m.noteEnd(job, err)
-	if job == JobSave {
-		m.answerSaves(err)
-	}
-	m.beginScheduled()
-}
-
-// noteEnd remembers how a job went.
-func (m *Machine) noteEnd(job Job, err error) {
-	p := &m.persistence
-	record := p.record(job)
 	record.failed = err != nil
 	switch {
 	case job == JobRewrite && err != nil:
@@ -190,6 +148,10 @@ func (m *Machine) noteEnd(job Job, err error) {
 		p.rewriteFailures = 0
 	}
 	m.judgeDisk()
+	if job == JobSave {
+		m.answerSaves(err)
+	}
+	m.beginScheduled()
 }
 
 // answerSaves answers those who waited for the save.
@@ -228,19 +190,19 @@ func (m *Machine) beginScheduled() {
 	switch {
 	case p.job != NoJob:
 	case len(p.next) > 0 || p.scheduledSave:
-		_ = m.begin(JobSave) // who waits is told; INFO and the log tell all others
+		m.begin(JobSave)
 	case p.scheduledLog:
-		_ = m.begin(JobRewrite)
+		m.begin(JobRewrite)
 	}
 }
 
 // tickPersistence begins the jobs that nobody asks for.
 func (m *Machine) tickPersistence() {
 	p := &m.persistence
-	if p.keeper == nil || p.job != NoJob {
+	if p.log == nil || p.job != NoJob {
 		return
 	}
-	if state := p.keeper.Log(); p.appending && m.hasGrown(state) {
+	if p.appending && m.hasGrown(p.log()) {
 		p.scheduledLog = true
 	}
 	if m.saveIsDue() {
@@ -251,7 +213,7 @@ func (m *Machine) tickPersistence() {
 
 // needsTick reports whether time alone can make a job begin.
 func (p *persistence) needsTick(dirty uint64) bool {
-	return p.keeper != nil && (p.appending || p.scheduledSave || p.scheduledLog ||
+	return p.log != nil && (p.appending || p.scheduledSave || p.scheduledLog ||
 		len(p.rules) > 0 && dirty != p.savedDirty)
 }
 
@@ -263,13 +225,7 @@ func (m *Machine) saveIsDue() bool {
 	if p.saves.failed && m.nowUs-p.saves.triedUs <= retryUs {
 		return false
 	}
-	changes := m.space.Dirty - p.savedDirty
-	for _, rule := range p.rules {
-		if changes >= uint64(rule.changes) && m.nowUs-p.savedUs > rule.seconds*1e6 {
-			return true
-		}
-	}
-	return false
+	return anyFires(p.rules, (m.nowUs-p.savedUs)/1e6, int64(m.space.Dirty-p.savedDirty))
 }
 
 // hasGrown reports whether the append-only file is to be written anew. After three
@@ -369,24 +325,15 @@ func (m *Machine) save(c *command.Ctx) error {
 	case m.persistence.job == JobSave:
 		return errSaving
 	}
-	if err := m.saveFor(c, waitingSave{session: session(c), number: m.blockings + 1}); err != nil {
-		return command.Error("ERR " + oneLine(err.Error()))
-	}
-	return nil
+	return m.saveFor(c, waitingSave{session: session(c), number: m.blockings + 1})
 }
 
 // saveFor makes the caller wait for the end of a save that begins now, or when the
-// job that runs has ended. A save that cannot begin is answered by the caller.
+// job that runs has ended.
 func (m *Machine) saveFor(c *command.Ctx, w waitingSave) error {
 	p := &m.persistence
-	if p.job == NoJob {
-		if err := m.begin(JobSave); err != nil {
-			return err
-		}
-		p.waiting = append(p.waiting, w)
-	} else {
-		p.next = append(p.next, w)
-	}
+	p.next = append(p.next, w)
+	m.beginScheduled()
 	return c.Block(nil, 0, func(out *resp.Writer) { out.Error("ERR the save goes on") }) // it has no end but its own
 }
 
@@ -400,7 +347,7 @@ func (m *Machine) backgroundSave(c *command.Ctx) error {
 		schedule = true
 	}
 	switch {
-	case p.keeper == nil:
+	case !m.Kept():
 		return errInMemory
 	case p.job == JobSave:
 		return errSaving
@@ -411,9 +358,7 @@ func (m *Machine) backgroundSave(c *command.Ctx) error {
 		c.Out.SimpleString("Background saving scheduled")
 		return nil
 	}
-	if err := m.begin(JobSave); err != nil {
-		return command.Error("ERR " + oneLine(err.Error()))
-	}
+	m.begin(JobSave)
 	c.Out.SimpleString("Background saving started")
 	return nil
 }
@@ -421,7 +366,7 @@ func (m *Machine) backgroundSave(c *command.Ctx) error {
 func (m *Machine) backgroundRewrite(c *command.Ctx) error {
 	p := &m.persistence
 	switch {
-	case p.keeper == nil:
+	case !m.Kept():
 		return errInMemory
 	case p.job == JobRewrite:
 		return command.Error("ERR Background append only file rewriting already in progress")
@@ -430,9 +375,7 @@ func (m *Machine) backgroundRewrite(c *command.Ctx) error {
 		c.Out.SimpleString("Background append only file rewriting scheduled")
 		return nil
 	}
-	if err := m.begin(JobRewrite); err != nil {
-		return command.Error("ERR Can't execute an AOF background rewriting. Please check the server logs for more information.")
-	}
+	m.begin(JobRewrite)
 	c.Out.SimpleString("Background append only file rewriting started")
 	return nil
 }
@@ -445,8 +388,8 @@ func (m *Machine) lastSave(c *command.Ctx) error {
 func (m *Machine) infoPersistence(w *strings.Builder) {
 	p := &m.persistence
 	var log LogState
-	if p.keeper != nil && p.appending {
-		log = p.keeper.Log()
+	if m.Kept() && p.appending {
+		log = p.log()
 	}
 	seconds := func(job Job) int64 {
 		if p.job != job {
@@ -455,7 +398,7 @@ func (m *Machine) infoPersistence(w *strings.Builder) {
 		return (m.nowUs - p.begunUs) / 1e6
 	}
 	fields(w,
-		"loading", 0, "async_loading", 0,
+		"loading", flag(m.loading != nil), "async_loading", 0,
 		"rdb_changes_since_last_save", m.space.Dirty-p.savedDirty, "rdb_bgsave_in_progress", flag(p.job == JobSave),
 		"rdb_last_save_time", max(p.savedUs, m.startedUs)/1e6, "rdb_last_bgsave_status", status(!p.saves.failed),
 		"rdb_last_bgsave_time_sec", p.saves.lastSec, "rdb_current_bgsave_time_sec", seconds(JobSave), "rdb_saves", p.saves.count,

@@ -51,17 +51,7 @@ func (m *Machine) shutdown(c *command.Ctx) error {
 		return nil
 	}
 	m.holdAll()
-	err := m.saveFor(c, waitingSave{session: session(c), number: m.blockings + 1, shutdown: true, force: force})
-	switch {
-	case err == nil:
-		return nil
-	case force:
-		session(c).closing = true
-		m.effects.Shutdown = true
-		return nil
-	}
-	m.pause.ended = true
-	return errShutdown
+	return m.saveFor(c, waitingSave{session: session(c), number: m.blockings + 1, shutdown: true, force: force})
 }
 
 const errShutdown = command.Error("ERR Errors trying to SHUTDOWN. Check logs.")
@@ -73,7 +63,8 @@ func (m *Machine) wantsLastSave(save, noSave bool) bool {
 }
 
 // Shutdown begins to end the machine, as SHUTDOWN does, for the shell. It reports
-// whether there is a snapshot to wait for: then JobEnded asks for the end.
+// whether there is a snapshot to wait for: then JobEnded asks for the end,
+// whether the data is on disk or not.
 func (m *Machine) Shutdown(nowUs int64) (waits bool) {
 	m.nowUs = nowUs
 	if !m.wantsLastSave(false, false) {

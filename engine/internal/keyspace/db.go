@@ -10,6 +10,7 @@ import (
 type DB struct {
 	Index int
 
+	origin   int // the number that its keys were under when the snapshot began
 	space    *Space
 	objects  *ds.Dict[*Object]
 	volatile *ds.Dict[*Object] // the objects with an expiry; see the package comment
@@ -49,6 +50,10 @@ func (db *DB) Inspect(key []byte, nowMs int64) *Object {
 		o, ok = nil, false
 	}
 	switch {
+	case ok && db.space.snapshot != nil && !db.space.Unchanging:
+		db.preserve(key, o)
+	}
+	switch {
 	case !db.space.Reading:
 	case ok:
 		db.space.Hits++
@@ -74,13 +79,16 @@ func (db *DB) Peek(key []byte, nowMs int64) *Object {
 func (db *DB) Put(key []byte, value any, nowMs int64) *Object {
 	db.space.limit(value)
 	if old, ok := db.objects.Get(key); ok {
+		if db.space.snapshot != nil {
+			db.preserve(key, old)
+		}
 		old.Value = value
 		db.space.used(old, nowMs)
 		db.SetExpire(key, old, 0)
 		db.space.noted = append(db.space.noted, lookedUp{db, old})
 		return old
 	}
-	o := &Object{Value: value, access: db.space.fresh(nowMs)}
+	o := &Object{Value: value, access: db.space.fresh(nowMs), weight: db.space.mark}
 	db.objects.SetBytes(key, o)
 	db.space.noted = append(db.space.noted, lookedUp{db, o})
 	db.Notify(eventNew, key)
@@ -89,6 +97,9 @@ func (db *DB) Put(key []byte, value any, nowMs int64) *Object {
 
 // SetExpire makes o, which key holds, expire at atMs; 0 is never.
 func (db *DB) SetExpire(key []byte, o *Object, atMs int64) {
+	if db.space.snapshot != nil {
+		db.preserve(key, o)
+	}
 	switch {
 	case atMs == 0 && o.expireAt != 0:
 		db.volatile.Delete(key)
@@ -105,11 +116,14 @@ func (db *DB) Delete(key []byte) bool {
 	if !ok {
 		return false
 	}
+	if db.space.snapshot != nil {
+		db.preserve(key, o)
+	}
 	if o.expireAt != 0 {
 		db.volatile.Delete(key)
 	}
-	db.weight -= int64(o.weight)
-	o.weight = goneWeight
+	db.weight -= o.weighed()
+	o.setWeight(goneWeight)
 	return true
 }
 
@@ -191,6 +205,10 @@ func (db *DB) Flush() int {
 		}
 	}
 	db.space.Weigh() // whatever is on the list is about to go
+	if db.space.snapshot != nil {
+		db.space.snapshot.takeOver(db)
+		db.objects = ds.NewDict[*Object]()
+	}
 	db.objects.Clear()
 	db.volatile.Clear()
 	if db.bound > 0 {

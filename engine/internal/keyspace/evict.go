@@ -65,6 +65,12 @@ func (p Policy) String() string {
 	return ""
 }
 
+// Frequency reports whether the policy goes by how often objects are used.
+func (p Policy) Frequency() bool { return p.frequency() }
+
+// Recency reports whether it goes by when they were last used.
+func (p Policy) Recency() bool { return p == AllKeysLRU || p == VolatileLRU }
+
 func (p Policy) frequency() bool { return p == AllKeysLFU || p == VolatileLFU }
 
 func (p Policy) random() bool { return p == AllKeysRandom || p == VolatileRandom }

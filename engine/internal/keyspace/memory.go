@@ -18,11 +18,16 @@ import (
 // is not in them.
 
 // weightUnit is the unit in which an object remembers its weight: so it fits in
-// 32 bits.
+// 31 bits, and one is left for the mark of a snapshot.
 const weightUnit = 16
 
 // goneWeight is the weight of an object that no key holds any more.
-const goneWeight = math.MaxUint32
+const goneWeight = math.MaxInt32
+
+// weighed is the weight without the mark.
+func (o *Object) weighed() int64 { return int64(o.weight &^ markBit) }
+
+func (o *Object) setWeight(weight int64) { o.weight = o.weight&markBit | uint32(weight) }
 
 // lookedUp is an object that a writing command has seen.
 type lookedUp struct {
@@ -42,18 +47,23 @@ func (db *DB) note(o *Object) {
 func (s *Space) Weigh() {
 	const keep = 1 << 10
 	for _, n := range s.noted {
-		if n.o.weight == goneWeight {
+		if n.o.weighed() == goneWeight {
 			continue
 		}
-		weight := uint32(min((weigh(n.o.Value)+weightUnit-1)/weightUnit, goneWeight-1))
-		n.db.weight += int64(weight) - int64(n.o.weight)
-		n.o.weight = weight
+		weight := units(n.o.Value)
+		n.db.weight += weight - n.o.weighed()
+		n.o.setWeight(weight)
 	}
 	clear(s.noted)
 	s.noted = s.noted[:0]
 	if cap(s.noted) > keep {
 		s.noted = nil
 	}
+}
+
+// units is the weight of an object of this value.
+func units(value any) int64 {
+	return min((weigh(value)+weightUnit-1)/weightUnit, goneWeight-1)
 }
 
 // weigh is the size of a value with its object, in bytes.

@@ -54,7 +54,7 @@ type Object struct {
 	Value    any
 	expireAt int64  // ms since the epoch; 0 is never. Written by DB only.
 	access   uint32 // see access.go
-	weight   uint32 // as it was last weighed, or goneWeight; see memory.go
+	weight   uint32 // as it was last weighed, or goneWeight; see memory.go. The highest bit is markBit.
 }
 
 // ExpireAt is when the object expires, in ms since the epoch; 0 is never.

@@ -41,11 +41,15 @@ type Space struct {
 	// Hits and Misses count the lookups of reading commands.
 	Hits, Misses int64
 
-	dbs     [Databases]*DB
-	ready   []readyKey
-	wanted  Class // of the events that hear is told
-	hear    func(event Event, db *DB, key []byte)
-	noted   []lookedUp
+	dbs    [Databases]*DB
+	ready  []readyKey
+	wanted Class // of the events that hear is told
+	hear   func(event Event, db *DB, key []byte)
+	noted  []lookedUp
+
+	snapshot *Snapshot // under way; see snapshot.go
+	mark     uint32    // of the objects that it has
+
 	policy  Policy
 	pool    []candidate
 	turn    int              // of the database that gave the last random victim

@@ -13,6 +13,7 @@ func (s *Space) Swap(a, b *DB, nowMs int64) {
 	a.objects, b.objects = b.objects, a.objects
 	a.volatile, b.volatile = b.volatile, a.volatile
 	a.weight, b.weight = b.weight, a.weight
+	a.origin, b.origin = b.origin, a.origin
 	a.readyAll()
 	b.readyAll()
 	s.Dirty++

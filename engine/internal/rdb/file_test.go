@@ -172,7 +172,7 @@ func TestFileTellsOfKeys(t *testing.T) {
 	do(t, conn, "SET", "seed", "v")
 	payload := do(t, conn, "DUMP", "seed").Text
 	do(t, conn, "RESTORE", "used", "0", payload, "FREQ", "200")
-	checkKey(t, saved(t, conn, dir), rdb.Key{Name: []byte("used"), Freq: 200})
+	checkKey(t, saved(t, conn, dir), rdb.Key{Name: []byte("used"), Freq: 200, HasFreq: true})
 	do(t, conn, "CONFIG", "SET", "maxmemory-policy", "volatile-lru")
 	do(t, conn, "RESTORE", "idle", "0", payload, "IDLETIME", "1000")
 	checkKey(t, saved(t, conn, dir), rdb.Key{Name: []byte("idle"), IdleSec: 1000})

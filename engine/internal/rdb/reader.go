@@ -43,11 +43,21 @@ func (r *Reader) Offset() int64 { return r.d.offset() }
 // checksum was right, and else an *Error; it stays. Keys with an empty collection,
 // which some versions of Redis have left in files, are passed over.
 func (r *Reader) Next() (Record, error) {
+	record, err := r.NextInto(&Key{})
+	if key, ok := record.(*Key); ok {
+		return *key, err
+	}
+	return record, err
+}
+
+// NextInto is Next that puts a key where the caller wants it and returns a pointer to it:
+// so that a key needs no memory but that of its name and its value.
+func (r *Reader) NextInto(key *Key) (Record, error) {
 	if r.done == nil && r.version == 0 {
 		r.header()
 	}
 	for r.done == nil && !r.d.failed() {
-		if record := r.record(); record != nil && !r.d.failed() {
+		if record := r.record(key); record != nil && !r.d.failed() {
 			return record, nil
 		}
 	}
@@ -79,8 +89,8 @@ func (r *Reader) header() {
 }
 
 // record reads the next record; nil if there is none to hand out.
-func (r *Reader) record() Record {
-	key := Key{DB: r.db}
+func (r *Reader) record(key *Key) Record {
+	*key = Key{DB: r.db}
 	for !r.d.failed() {
 		r.d.begin()
 		opcode := r.d.byte()
@@ -95,7 +105,7 @@ func (r *Reader) record() Record {
 		case opIdle:
 			key.IdleSec = r.d.length()
 		case opFreq:
-			key.Freq = r.d.byte()
+			key.Freq, key.HasFreq = r.d.byte(), true
 		case opSelect:
 			r.selectDB()
 			key.DB = r.db
@@ -126,7 +136,7 @@ func (r *Reader) selectDB() {
 	r.db = int(db)
 }
 
-func (r *Reader) key(key Key, valueType byte) Record {
+func (r *Reader) key(key *Key, valueType byte) Record {
 	if valueType > typeStream3 {
 		r.d.fail("neither an opcode nor a type of value: " + strconv.Itoa(int(valueType)))
 		return nil

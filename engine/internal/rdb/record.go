@@ -24,6 +24,7 @@ type Key struct {
 	ExpireAtMs int64  // ms since the epoch; 0 is never
 	IdleSec    uint64 // for how many seconds nobody has used it; 0 if the file does not say
 	Freq       uint8  // how often it was used, as Redis counts that; 0 if the file does not say
+	HasFreq    bool   // the file does say, even if Freq is 0
 }
 
 func (Aux) record()      {}

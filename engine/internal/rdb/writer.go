@@ -20,9 +20,15 @@ type Writer struct {
 // the file.
 func NewWriter(to io.Writer) *Writer {
 	w := &Writer{e: encoder{sink: sink{to: to}}, db: -1}
-	w.e.buf = fmt.Appendf(w.e.buf, "%s%04d", magic, versionWritten)
+	w.begin()
 	return w
 }
+
+func (w *Writer) begin() {
+	w.e.buf = fmt.Appendf(w.e.buf, "%s%04d", magic, versionWritten)
+}
+
+var errClosed = errors.New("rdb: write after the end of the file")
 
 // Write writes one record. What it is handed it has used up when it returns.
 func (w *Writer) Write(record Record) error {
@@ -31,7 +37,7 @@ func (w *Writer) Write(record Record) error {
 	case e.err != nil:
 		return e.err
 	case w.closed:
-		return errors.New("rdb: write after the end of the file")
+		return errClosed
 	}
 	switch record := record.(type) {
 	case Aux:
@@ -47,10 +53,13 @@ func (w *Writer) Write(record Record) error {
 		e.length(record.Keys)
 		e.length(record.Expires)
 	case Key:
-		return w.key(record)
+		return w.WriteKey(&record)
 	}
 	return e.err
 }
+
+// Buffered is how many bytes have been written that were not passed on yet.
+func (w *Writer) Buffered() int { return len(w.e.buf) }
 
 func (w *Writer) selectDB(db int) {
 	if db == w.db {
@@ -61,7 +70,14 @@ func (w *Writer) selectDB(db int) {
 	w.e.length(uint64(db))
 }
 
-func (w *Writer) key(key Key) error {
+// WriteKey is Write of a key, which it does not keep.
+func (w *Writer) WriteKey(key *Key) error {
+	switch {
+	case w.e.err != nil:
+		return w.e.err
+	case w.closed:
+		return errClosed
+	}
 	number, err := kind(key.Value)
 	if err != nil {
 		w.e.err = fmt.Errorf("key %q: %w", key.Name, err)
@@ -77,7 +93,7 @@ func (w *Writer) key(key Key) error {
 		e.buf = append(e.buf, opIdle)
 		e.length(key.IdleSec)
 	}
-	if key.Freq != 0 {
+	if key.Freq != 0 || key.HasFreq {
 		e.buf = append(e.buf, opFreq, key.Freq)
 	}
 	e.buf = append(e.buf, number)
@@ -94,7 +110,9 @@ func (w *Writer) Close() error {
 	}
 	w.closed = true
 	w.e.buf = append(w.e.buf, opEnd)
-	w.e.buf = binary.LittleEndian.AppendUint64(w.e.buf, w.e.checksum())
+	if w.e.give == nil {
+		w.e.buf = binary.LittleEndian.AppendUint64(w.e.buf, w.e.checksum())
+	}
 	w.e.flush()
 	return w.e.err
 }

@@ -1,0 +1,199 @@
+package exec
+
+import (
+	"strconv"
+	"unsafe"
+
+	"github.com/signalbox-io/signalbox/engine/internal/command"
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
+	"github.com/signalbox-io/signalbox/engine/internal/rdb"
+)
+
+// Snapshots: the data of one moment as a file that Redis reads, written while clients
+// go on. How an object gets into it before it changes is keyspace/snapshot.go; what it
+// looks like there is package rdb. Here the two meet, in memory: the machine fills
+// buffers, the shell empties them.
+//
+//	sn, err := m.BeginSnapshot(...)          with the lock
+//	for done := false; !done; {
+//		done = sn.Step(...)                  with the lock, a bounded time
+//		parts = sn.Take(parts)               with the lock, no time
+//		write parts through an rdb.Seal      without the lock
+//	}
+//
+// Nobody waits for the disk but the shell's own writer. What is in memory only because
+// of the snapshot is what commands hand over before they change it, faster than it
+// is written: PendingBytes, which the shell keeps in bounds by holding up writers, or by
+// Abort.
+//
+// A collection is encoded as a whole: the one that is the largest bounds how long a
+// step takes, and how long the command waits that is about to change it.
+
+// ErrSnapshot is that of BeginSnapshot while another snapshot is under way.
+const ErrSnapshot command.Error = "ERR Background save already in progress"
+
+// Snapshot is one that is under way. The machine's lock protects it.
+type Snapshot struct {
+	machine *Machine
+	walk    *keyspace.Snapshot
+	writer  *rdb.Writer
+	key     rdb.Key  // used again and again
+	full    [][]byte // parts that nobody has taken yet
+	spare   [][]byte // for parts to come
+	bytes   int64    // of all parts so far
+	pending int      // bytes of full
+	err     error
+	done    bool
+	aborted bool
+}
+
+// SnapshotOptions say what a snapshot is for.
+type SnapshotOptions struct {
+	// Preamble is whether an append-only file goes on after it.
+	Preamble bool
+}
+
+// BeginSnapshot begins a snapshot of this moment. The error is ErrSnapshot while
+// another one is under way, an aborted one included, and that a script is busy in the
+// middle of its work. O(1), apart from what there is of functions.
+func (m *Machine) BeginSnapshot(nowUs int64, options SnapshotOptions) (*Snapshot, error) {
+	if m.Busy() {
+		return nil, m.errBusy()
+	}
+	sn := &Snapshot{machine: m}
+	sn.walk = m.space.BeginSnapshot(sn.save)
+	if sn.walk == nil {
+		return nil, ErrSnapshot
+	}
+	sn.writer = rdb.NewPartsWriter(sn.give)
+	sn.preface(nowUs, options)
+	return sn, nil
+}
+
+// preface writes what comes before the keys.
+func (sn *Snapshot) preface(nowUs int64, options SnapshotOptions) {
+	m, preamble := sn.machine, "0"
+	if options.Preamble {
+		preamble = "1"
+	}
+	for _, aux := range []rdb.Aux{
+		{Name: "redis-ver", Value: RedisVersion},
+		{Name: "redis-bits", Value: strconv.Itoa(strconv.IntSize)},
+		{Name: "ctime", Value: strconv.FormatInt(nowUs/1e6, 10)},
+		{Name: "used-mem", Value: strconv.FormatInt(m.usedBytes(), 10)},
+		{Name: "aof-base", Value: preamble},
+	} {
+		sn.note(sn.writer.Write(aux))
+	}
+	for code := range m.libraryCodes() {
+		sn.note(sn.writer.Write(rdb.Function{Code: []byte(code)}))
+	}
+	// All sizes at once: keys of several databases will take turns.
+	for i := range keyspace.Databases {
+		if db := m.space.DB(i); db.Len() > 0 {
+			sn.note(sn.writer.Write(rdb.Size{DB: i, Keys: uint64(db.Len()), Expires: uint64(db.VolatileLen())}))
+		}
+	}
+}
+
+func (sn *Snapshot) note(err error) {
+	if sn.err == nil {
+		sn.err = err
+	}
+}
+
+// save encodes an object.
+func (sn *Snapshot) save(db int, key string, o *keyspace.Object) {
+	m, k := sn.machine, &sn.key
+	*k = rdb.Key{DB: db, Name: unsafe.Slice(unsafe.StringData(key), len(key)), Value: o.Value, ExpireAtMs: o.ExpireAt()}
+	switch policy := m.space.Policy(); {
+	case policy.Frequency():
+		frequency, _ := m.space.Frequency(o, m.nowUs/1000)
+		k.Freq, k.HasFreq = uint8(frequency), true
+	case policy.Recency():
+		idleMs, _ := m.space.IdleMs(o, m.nowUs/1000)
+		k.IdleSec = uint64(idleMs / 1000)
+	}
+	sn.note(sn.writer.WriteKey(k))
+	k.Name, k.Value = nil, nil
+}
+
+// give takes a part that is full, and returns a buffer for the next one.
+func (sn *Snapshot) give(full []byte) []byte {
+	if !sn.aborted {
+		sn.full = append(sn.full, full)
+		sn.pending += len(full)
+		sn.bytes += int64(len(full))
+	}
+	if n := len(sn.spare); n > 0 {
+		empty := sn.spare[n-1]
+		sn.spare = sn.spare[:n-1]
+		return empty
+	}
+	return make([]byte, 0, rdb.PartBytes)
+}
+
+// Step writes some more keys: until they make so many bytes, or so many keys have been
+// looked at, one at least. done says that nothing is missing, or is wanted any more.
+// The error is of what cannot be written; the snapshot is aborted then.
+func (sn *Snapshot) Step(maxBytes, maxKeys int) (done bool, err error) {
+	if sn.done {
+		return true, sn.err
+	}
+	began := sn.Bytes()
+	done = sn.walk.Step(func() bool {
+		maxKeys--
+		return maxKeys > 0 && sn.Bytes()-began < int64(maxBytes)
+	})
+	if done {
+		if !sn.aborted {
+			sn.note(sn.writer.Close())
+		}
+		sn.done = true
+	}
+	if sn.err != nil && !sn.aborted {
+		sn.Abort()
+	}
+	return done, sn.err
+}
+
+// mostSpare bounds how many empty buffers are kept.
+const mostSpare = 64
+
+// Take returns the parts that are full, in order, for an rdb.Seal: the caller has them
+// from then on. It takes buffers back that the caller no longer needs.
+func (sn *Snapshot) Take(back [][]byte) (parts [][]byte) {
+	parts, sn.full, sn.pending = sn.full, nil, 0
+	for _, buffer := range back[:min(len(back), mostSpare-len(sn.spare))] {
+		sn.spare = append(sn.spare, buffer[:0])
+	}
+	return parts
+}
+
+// PendingBytes is how much memory the parts take that nobody has taken yet.
+func (sn *Snapshot) PendingBytes() int { return sn.pending + sn.writer.Buffered() }
+
+// HeldBytes is how much memory is in use only because the snapshot has yet to write
+// it: keys that were flushed meanwhile.
+func (sn *Snapshot) HeldBytes() int64 { return sn.walk.HeldBytes() }
+
+// Bytes is how long the file is so far, Progress how many keys it has, of how many.
+func (sn *Snapshot) Bytes() int64 { return sn.bytes + int64(sn.writer.Buffered()) }
+
+// Progress is how many keys are in the file, and how many will be.
+func (sn *Snapshot) Progress() (saved, keys int) { return sn.walk.Progress() }
+
+// Abort ends the snapshot: nothing more is written, and what was is forgotten. Until
+// Step says that it is done, which it is to be called for as before, no other one can
+// begin.
+func (sn *Snapshot) Abort() {
+	if sn.aborted {
+		return
+	}
+	sn.aborted = true
+	sn.full, sn.spare, sn.pending = nil, nil, 0
+	sn.walk.Abort()
+}
+
+// Aborted reports whether the snapshot has come to nothing.
+func (sn *Snapshot) Aborted() bool { return sn.aborted }
