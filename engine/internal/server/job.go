@@ -1,0 +1,244 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/signalbox-io/signalbox/engine/internal/aof"
+	"github.com/signalbox-io/signalbox/engine/internal/disk"
+	"github.com/signalbox-io/signalbox/engine/internal/exec"
+	"github.com/signalbox-io/signalbox/engine/internal/rdb"
+)
+
+// A job writes a snapshot: as dump.rdb, or as the new base of the append-only file. It
+// takes the engine's lock for one step at a time, and writes without it. What commands
+// hand over meanwhile waits in memory; when that becomes too much, whoever has just been
+// served waits until the disk has taken it.
+
+const (
+	stepBytes = 64 << 10
+	stepKeys  = 256
+	// crowdedBytes is how much may wait for the disk before clients have to.
+	crowdedBytes = 32 << 20
+)
+
+var errCancelled = errors.New("it was cancelled")
+
+type job struct {
+	keeper    *keeper
+	kind      exec.Job
+	snapshot  *exec.Snapshot
+	rewrite   *aof.Rewrite // of JobRewrite
+	sums      bool
+	file      string // of JobSave
+	began     time.Time
+	peakBytes int64
+	relief    chan struct{} // closed when less waits; nil when nobody has to wait. Under the engine's lock.
+	stop      chan struct{}
+	stopOnce  sync.Once
+}
+
+func (j *job) cancel() { j.stopOnce.Do(func() { close(j.stop) }) }
+
+// begin begins a job at this instant. The lock is held, and all that was changed has been
+// appended.
+func (k *keeper) begin(kind exec.Job) {
+	s := k.server
+	j := &job{
+		keeper: k, kind: kind, began: time.Now(), stop: make(chan struct{}),
+		sums: s.machine.Settings().Bool("rdbchecksum"), file: s.machine.Settings().Text("dbfilename"),
+	}
+	if err := j.prepare(); err != nil {
+		s.warn("%s: %v", j, err)
+		s.tasks.Go(func() { j.ended(err) }) // not within the step that asked for it
+		return
+	}
+	k.job = j
+	s.tasks.Go(j.run)
+}
+
+func (j *job) String() string {
+	if j.kind == exec.JobSave {
+		return "writing a snapshot"
+	}
+	return "writing the append-only file anew"
+}
+
+// prepare takes the instant. The lock is held.
+func (j *job) prepare() (err error) {
+	k := j.keeper
+	if j.kind == exec.JobRewrite {
+		if k.log == nil {
+			if err := k.openLog(); err != nil {
+				return err
+			}
+		}
+		if j.rewrite, err = k.log.Begin(); err != nil {
+			return err
+		}
+		k.server.machine.PropagateAnew()
+	}
+	j.snapshot, err = k.server.machine.BeginSnapshot(nowUs(), exec.SnapshotOptions{Preamble: j.kind == exec.JobRewrite})
+	if err != nil && j.rewrite != nil {
+		err = errors.Join(err, j.rewrite.Abort())
+	}
+	return err
+}
+
+func (j *job) run() {
+	err := j.write()
+	if err != nil {
+		j.forget()
+		j.keeper.server.warn("%s: %v", j, err)
+	} else {
+		j.keeper.server.note("%s took %v", j, time.Since(j.began).Round(time.Millisecond))
+	}
+	j.ended(err)
+}
+
+// write writes the file and makes it count.
+func (j *job) write() error {
+	temp := fmt.Sprintf("temp-%d.rdb", processInfo().PID)
+	file, err := j.create(temp)
+	if err != nil {
+		if j.rewrite != nil {
+			err = errors.Join(err, j.rewrite.Abort())
+		}
+		return err
+	}
+	seal := rdb.NewSeal(file, j.sums)
+	err = j.pour(seal)
+	if err == nil {
+		err = seal.Close()
+	}
+	if j.rewrite != nil {
+		if err != nil {
+			return errors.Join(err, j.rewrite.Abort())
+		}
+		return j.rewrite.Finish()
+	}
+	d := j.keeper.disk
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = d.Rename(temp, j.file)
+	}
+	if err != nil {
+		if gone := d.Remove(temp); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+		return err
+	}
+	return d.SyncFolder(".")
+}
+
+func (j *job) create(temp string) (disk.File, error) {
+	if j.rewrite != nil {
+		return j.rewrite.Create(aof.BaseRDB)
+	}
+	return j.keeper.disk.Create(temp)
+}
+
+// pour writes the snapshot, step by step.
+func (j *job) pour(seal *rdb.Seal) error {
+	var parts [][]byte
+	for done := false; !done; {
+		select {
+		case <-j.stop:
+			return errCancelled
+		case <-j.keeper.server.done:
+			return errCancelled
+		default:
+		}
+		var err error
+		if done, parts, err = j.step(parts); err != nil {
+			return err
+		}
+		for _, part := range parts {
+			if _, err := seal.Write(part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// step takes one step of the snapshot, and what there is to write.
+func (j *job) step(written [][]byte) (done bool, parts [][]byte, err error) {
+	s := j.keeper.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j.peakBytes = max(j.peakBytes, int64(j.snapshot.PendingBytes())+j.snapshot.HeldBytes())
+	done, err = j.snapshot.Step(stepBytes, stepKeys)
+	if j.relief != nil {
+		close(j.relief)
+		j.relief = nil
+	}
+	return done, j.snapshot.Take(written), err
+}
+
+// crowded returns what clients have to wait for while too much waits for the disk; nil
+// if they need not. The lock is held.
+func (k *keeper) crowded() chan struct{} {
+	j := k.job
+	if j == nil || j.snapshot.Aborted() || j.snapshot.PendingBytes() < crowdedBytes {
+		return nil
+	}
+	if j.relief == nil {
+		j.relief = make(chan struct{})
+	}
+	return j.relief
+}
+
+// forget ends a snapshot that came to nothing, so that another one can begin.
+func (j *job) forget() {
+	s := j.keeper.server
+	for done := false; !done; {
+		s.mu.Lock()
+		j.snapshot.Abort()
+		done, _ = j.snapshot.Step(stepBytes, 16*stepKeys) // an aborted one writes nothing
+		if j.relief != nil {
+			close(j.relief)
+			j.relief = nil
+		}
+		s.mu.Unlock()
+	}
+}
+
+// ended tells the machine.
+func (j *job) ended(err error) {
+	k := j.keeper
+	s := k.server
+	s.lockAtRest()
+	k.job = nil
+	if j.kind == exec.JobRewrite {
+		if err == nil {
+			k.warming.Store(false)
+		}
+		k.tell()
+		if !s.machine.Settings().Bool("appendonly") {
+			k.endLog()
+		}
+	}
+	s.machine.JobEnded(nowUs(), j.peakBytes, err)
+	after := s.carryOut()
+	s.mu.Unlock()
+	after.settle()
+}
+
+// lockAtRest takes the lock when no script is in the middle of its work.
+func (s *Server) lockAtRest() {
+	const moment = time.Millisecond
+	for {
+		s.mu.Lock()
+		if !s.machine.Busy() || s.closed {
+			return
+		}
+		s.mu.Unlock()
+		time.Sleep(moment)
+	}
+}

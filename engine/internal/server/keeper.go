@@ -1,0 +1,261 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-io/signalbox/engine/internal/aof"
+	"github.com/signalbox-io/signalbox/engine/internal/disk"
+	"github.com/signalbox-io/signalbox/engine/internal/exec"
+)
+
+// The keeper keeps the data in a folder. What the machine has changed in a batch is
+// appended to the log under the engine's lock, and committed without it before anybody
+// is told: a reply is not sent before what it tells of is as safe as appendfsync says,
+// be it another client's change. The order is that of DESIGN: append, commit, reply.
+//
+//	keeper.go  the log at work, and what happens when the disk fails
+//	load.go    from the folder to the machine, at the start
+//	job.go     snapshots and rewrites, in the background
+//
+// Invariant P1: what a connection has sent was committed before (conn.until).
+// Invariant P2: a job begins at an instant of the log: all that was changed before has
+// been appended, and nothing of what comes after.
+
+// ErrNotSafe is for a call whose effect is in memory, and perhaps not on disk.
+var ErrNotSafe = errors.New("engine: what was written may not be on disk")
+
+type keeper struct {
+	server *Server
+	disk   disk.Disk
+	lock   io.Closer // of the folder
+
+	// Guarded by the engine's lock.
+	log      *aof.Log // nil: there is no append-only file
+	appended int64
+	policy   aof.Policy
+	job      *job
+	mending  bool // a goroutine tries to get the log to work again
+
+	committer atomic.Pointer[aof.Log]
+	safe      atomic.Int64 // what is committed, and may be told
+	always    atomic.Bool  // the policy
+	warming   atomic.Bool  // the log is not in force yet: its first base is being written
+}
+
+// aftermath is what is left to do of a batch when the engine's lock has been given back.
+type aftermath struct {
+	keeper *keeper
+	seq    int64         // up to where the log is to be committed
+	relief chan struct{} // to be waited for first, if it is not nil
+	sinks  []sink
+}
+
+// commit waits until the batch, and all before it, may be told. The error says that it
+// may not.
+func (a *aftermath) commit() error {
+	if a.keeper == nil {
+		return nil
+	}
+	if a.relief != nil {
+		select {
+		case <-a.relief:
+		case <-a.keeper.server.done:
+		}
+	}
+	return a.keeper.commit(a.seq)
+}
+
+// settle does what must not be done under the lock.
+func (a *aftermath) settle() {
+	err := a.commit()
+	for _, sink := range a.sinks {
+		if err != nil {
+			sink.lose()
+		}
+		sink.settle()
+	}
+}
+
+// append adds what a batch has changed. The lock is held.
+func (k *keeper) append(requests []byte) {
+	if len(requests) > 0 && k.log != nil {
+		k.appended, _ = k.log.Append(requests) // whoever has appended commits: that bounds it
+	}
+}
+
+// commit waits until the log is as safe as the policy promises up to seq.
+func (k *keeper) commit(seq int64) error {
+	if seq <= k.safe.Load() || k.warming.Load() {
+		return nil
+	}
+	log := k.committer.Load()
+	if log == nil {
+		return nil // it was turned off
+	}
+	if err := log.Commit(seq); err != nil && !errors.Is(err, aof.ErrClosed) {
+		k.trouble()
+		if k.always.Load() {
+			return fmt.Errorf("%w: %w", ErrNotSafe, err)
+		}
+	}
+	for {
+		safe := k.safe.Load()
+		if safe >= seq || k.safe.CompareAndSwap(safe, seq) {
+			return nil
+		}
+	}
+}
+
+// trouble has writes refused until the log works again, and somebody see to that.
+func (k *keeper) trouble() {
+	s := k.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k.mending || s.closed || k.log == nil {
+		return
+	}
+	k.mending = true
+	k.tell()
+	s.tasks.Go(k.mend)
+}
+
+// tell tells the machine, and whoever reads the log, how the disk is. The lock is held.
+func (k *keeper) tell() {
+	var err error
+	if k.log != nil {
+		err = k.log.Status().Err
+	}
+	if err != nil {
+		k.server.warn("%v: writes are refused until the disk works again", err)
+	}
+	k.server.machine.DiskState(err)
+}
+
+// mend tries once a second to get the log to work again.
+func (k *keeper) mend() {
+	const every = time.Second
+	s := k.server
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-s.done:
+			return
+		}
+		s.mu.Lock()
+		log := k.log
+		s.mu.Unlock()
+		if log == nil {
+			break
+		}
+		state := log.Status().State
+		if state == aof.WriteFailed && log.Retry() == nil {
+			state = log.Status().State
+		}
+		if state == aof.NeedsBase {
+			s.mu.Lock()
+			s.machine.WantRewrite()
+			after := s.carryOut()
+			s.mu.Unlock()
+			after.settle()
+		}
+		if state == aof.Healthy {
+			break
+		}
+	}
+	s.mu.Lock()
+	k.mending = false
+	k.tell()
+	s.mu.Unlock()
+}
+
+// state is what INFO says of the log. The lock is held.
+func (k *keeper) state() exec.LogState {
+	if k.log == nil {
+		return exec.LogState{}
+	}
+	status := k.log.Status()
+	pending := 0
+	if status.PendingSync {
+		pending = 1
+	}
+	return exec.LogState{
+		Bytes: status.CurrentBytes, BaseBytes: status.BaseBytes, BufferBytes: int(status.BufferBytes),
+		PendingSyncs: pending, DelayedSyncs: status.DelayedSyncs, Err: status.Err,
+	}
+}
+
+// follow makes the log heed appendfsync. The lock is held.
+func (k *keeper) follow() {
+	k.policy = map[string]aof.Policy{
+		"always": aof.Always, "everysec": aof.EverySecond, "no": aof.Never,
+	}[k.server.machine.Settings().Text("appendfsync")]
+	k.always.Store(k.policy == aof.Always)
+	if k.log != nil {
+		k.log.SetPolicy(k.policy)
+	}
+}
+
+// openLog begins an append-only file anew: what is in the folder counts for nothing once the
+// rewrite that begins with it has finished. The lock is held; it waits for the disk, once.
+func (k *keeper) openLog() error {
+	set, err := aof.Open(k.disk, k.names())
+	if err != nil {
+		return err
+	}
+	log, err := set.Start(aof.Options{Policy: k.policy, NeedsBase: true})
+	if err != nil {
+		return errors.Join(err, set.Close())
+	}
+	k.use(log, true)
+	return nil
+}
+
+// use makes a log the one that is appended to. The lock is held.
+func (k *keeper) use(log *aof.Log, warming bool) {
+	k.log, k.appended = log, 0
+	k.warming.Store(warming)
+	k.safe.Store(0)
+	k.committer.Store(log)
+	k.server.machine.Propagate(true)
+}
+
+// endLog ends the append-only file. The lock is held; it waits for the disk, once.
+func (k *keeper) endLog() {
+	if k.log == nil {
+		return
+	}
+	if k.job != nil && k.job.rewrite != nil {
+		k.job.cancel()
+		return // its end ends the log
+	}
+	k.server.machine.Propagate(false)
+	log := k.log
+	k.log = nil
+	k.committer.Store(nil)
+	if err := log.Close(); err != nil {
+		k.server.warn("closing the append-only file: %v", err)
+	}
+	k.server.machine.DiskState(nil)
+}
+
+// close ends the keeper, after all else has ended. What is in memory and not on disk, it
+// says.
+func (k *keeper) close() error {
+	var err error
+	if k.log != nil {
+		err = k.log.Close()
+		k.log = nil
+	}
+	return errors.Join(err, k.lock.Close())
+}
+
+func (k *keeper) names() aof.Names {
+	settings := k.server.machine.Settings()
+	return aof.Names{Folder: settings.Text("appenddirname"), File: settings.Text("appendfilename")}
+}

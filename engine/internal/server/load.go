@@ -1,0 +1,299 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/signalbox-io/signalbox/engine/internal/aof"
+	"github.com/signalbox-io/signalbox/engine/internal/disk"
+	"github.com/signalbox-io/signalbox/engine/internal/exec"
+)
+
+// At the start the keeper loads what the folder has: the append-only file if that is
+// on, else the snapshot. If the append-only file is on and there is none yet, the
+// snapshot is loaded and becomes its base: who turns it on loses nothing.
+//
+// Meanwhile clients are answered that data is being loaded.
+
+const lockName = "signalbox.lock"
+
+// Progress tells how far the loading is.
+type Progress struct {
+	LoadedBytes, TotalBytes int64
+	Keys                    int64
+	Elapsed                 time.Duration
+}
+
+// Keep makes the server keep its data on a disk. It takes the lock of the folder, and
+// is called once, before Load.
+func (s *Server) Keep(d disk.Disk) error {
+	if err := d.MakeFolder("."); err != nil {
+		return err
+	}
+	lock, err := d.Lock(lockName)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keeper = &keeper{server: s, disk: d, lock: lock}
+	s.keeper.follow()
+	s.machine.HoldOff(true)
+	return nil
+}
+
+// Load loads what is kept, and then lets clients in. progress is called now and then;
+// it may be nil.
+func (s *Server) Load(progress func(Progress)) error {
+	if progress == nil {
+		progress = func(Progress) {}
+	}
+	l := &loading{keeper: s.keeper, machine: s.machine, began: time.Now(), tell: progress}
+	log, err := l.all()
+	if err != nil {
+		return err
+	}
+	k := s.keeper
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errors.Join(ErrClosed, closeLog(log))
+	}
+	s.machine.Loaded(nowUs(), l.keys, l.expired)
+	s.machine.Keep(nowUs(), k.state)
+	s.machine.Settings().OnChange("appendfsync", func() error { k.follow(); return nil })
+	if log == nil {
+		s.machine.HoldOff(false)
+		return nil
+	}
+	k.use(log, l.needsBase)
+	if !l.needsBase {
+		s.machine.HoldOff(false)
+		return nil
+	}
+	s.machine.WantRewrite()
+	after := s.carryOut()
+	s.machine.HoldOff(false)
+	s.tasks.Go(after.settle)
+	return nil
+}
+
+func closeLog(log *aof.Log) error {
+	if log == nil {
+		return nil
+	}
+	return log.Close()
+}
+
+// loading is the work of Load.
+type loading struct {
+	keeper    *keeper
+	machine   *exec.Machine
+	began     time.Time
+	told      time.Time
+	tell      func(Progress)
+	total     int64
+	before    int64 // bytes of the files that are done
+	keys      int64
+	expired   int64
+	needsBase bool
+}
+
+// all loads what there is, and returns the log to go on with; nil if it is off.
+func (l *loading) all() (*aof.Log, error) {
+	settings := l.machine.Settings()
+	snapshot := settings.Text("dbfilename")
+	if !settings.Bool("appendonly") {
+		return nil, l.snapshot(snapshot)
+	}
+	set, err := aof.Open(l.keeper.disk, l.keeper.names())
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range set.Removed {
+		l.keeper.server.note("removed %s, which a crash had left over", name)
+	}
+	if set.Empty() {
+		if err = l.snapshot(snapshot); err == nil {
+			l.needsBase = l.before > 0
+		}
+	} else {
+		err = l.set(set)
+	}
+	var log *aof.Log
+	if err == nil {
+		log, err = set.Start(aof.Options{Policy: l.keeper.policy, NeedsBase: l.needsBase})
+	}
+	if err != nil {
+		return nil, errors.Join(err, set.Close())
+	}
+	return log, nil
+}
+
+// snapshot loads the file of a save, if there is one.
+func (l *loading) snapshot(name string) error {
+	size, err := l.keeper.disk.Size(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	l.total = size
+	file, err := l.keeper.disk.Open(name)
+	if err != nil {
+		return err
+	}
+	_, _, err = l.records(file, exec.LoadOptions{FileBytes: size})
+	l.before = size
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("%s: %w; signalbox check-rdb shows where", name, err)
+	}
+	return nil
+}
+
+// records loads an RDB file, and returns what is behind it, and how long it was.
+func (l *loading) records(from io.Reader, options exec.LoadOptions) (rest io.Reader, sizeBytes int64, err error) {
+	s := l.keeper.server
+	s.mu.Lock()
+	loader := s.machine.BeginLoad(from, options)
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		loader.End()
+		s.mu.Unlock()
+		l.keys += int64(loader.Keys())
+		l.expired += int64(loader.Expired())
+	}()
+	decoded, spare := make(chan *exec.Batch, 2), make(chan *exec.Batch, 3)
+	stored := make(chan error, 1)
+	go func() {
+		var err error
+		for batch := range decoded {
+			if err == nil {
+				err = l.store(loader, batch)
+			}
+			spare <- batch
+		}
+		stored <- err
+	}()
+	for err == nil {
+		var batch *exec.Batch
+		select {
+		case batch = <-spare:
+		default:
+		}
+		if batch, err = loader.Read(batch); err == nil || errors.Is(err, io.EOF) {
+			decoded <- batch
+		}
+		l.report(l.before+loader.Offset(), l.keys+int64(loader.Keys()))
+	}
+	close(decoded)
+	storeErr := <-stored
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return loader.Rest(), loader.Offset(), errors.Join(err, storeErr)
+}
+
+func (l *loading) store(loader *exec.Loader, batch *exec.Batch) error {
+	s := l.keeper.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	return loader.Store(nowUs(), batch)
+}
+
+// set loads an append-only file.
+func (l *loading) set(set *aof.Set) error {
+	files, err := set.Files()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		l.total += file.SizeBytes
+	}
+	for _, file := range files {
+		if err := l.file(set, file); err != nil {
+			return fmt.Errorf("%s: %w", file.Name, err)
+		}
+		l.before += file.SizeBytes
+	}
+	return nil
+}
+
+// file loads one file of an append-only file. Its last one may end too early.
+func (l *loading) file(set *aof.Set, file aof.Source) (err error) {
+	from, err := set.Open(file)
+	if err != nil {
+		return err
+	}
+	reader := aof.NewReader(from)
+	reader.Preamble = func(from io.Reader) (io.Reader, int64, error) {
+		return l.records(from, exec.LoadOptions{FileBytes: file.SizeBytes, KeepExpired: true})
+	}
+	for err == nil {
+		err = l.requests(reader)
+	}
+	err = errors.Join(l.ended(err), from.Close())
+	var torn *aof.TornError
+	if !errors.As(err, &torn) {
+		return err
+	}
+	if !file.Last || !l.machine.Settings().Bool("aof-load-truncated") {
+		return fmt.Errorf("%w; signalbox check-aof --fix cuts it off there", err)
+	}
+	l.keeper.server.warn("%s: %v; cut off, since aof-load-truncated is on", file.Name, torn)
+	return set.Trim(torn.Offset)
+}
+
+// requests runs some requests under one lock. The error is io.EOF at the end.
+func (l *loading) requests(reader *aof.Reader) error {
+	const some = 256
+	s := l.keeper.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	now := nowUs()
+	for range some {
+		request, err := reader.Next()
+		if err != nil {
+			return err
+		}
+		if err := s.machine.Replay(now, request.Args); err != nil {
+			return fmt.Errorf("byte %d: %w", request.Offset, err)
+		}
+		l.report(l.before+request.End, l.keys)
+	}
+	return nil
+}
+
+// ended makes nothing of the end of a file. What a transaction had begun is forgotten.
+func (l *loading) ended(err error) error {
+	s := l.keeper.server
+	s.mu.Lock()
+	s.machine.Replayed()
+	s.mu.Unlock()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// report tells how far the loading is, now and then.
+func (l *loading) report(loaded, keys int64) {
+	const every = 100 * time.Millisecond
+	now := time.Now()
+	if now.Sub(l.told) < every {
+		return
+	}
+	l.told = now
+	l.tell(Progress{LoadedBytes: loaded, TotalBytes: l.total, Keys: keys, Elapsed: now.Sub(l.began)})
+}
