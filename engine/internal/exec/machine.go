@@ -102,6 +102,8 @@ type Machine struct {
 
 	stats   stats
 	effects Effects
+	journal *command.Journal // nil: nothing is propagated
+	replay  *Session         // runs the requests of a log; nil: none is replayed
 
 	nowUs     int64
 	startedUs int64
@@ -130,6 +132,9 @@ type Effects struct {
 	Close []*Session
 	// Shutdown asks for the end of the engine.
 	Shutdown bool
+	// Propagate is what has changed, as requests that make the same changes; see
+	// Machine.Propagate. It is valid until the next TakeEffects.
+	Propagate []byte
 }
 
 // New returns an empty machine. nowUs is the time, in µs since the epoch.
@@ -250,6 +255,9 @@ func (m *Machine) TakeEffects() Effects {
 		m.tellPrefixes()
 	}
 	taken := m.effects
+	if m.journal != nil {
+		taken.Propagate = m.journal.Take()
+	}
 	if taken.Wake == nil && taken.Close == nil && !taken.Shutdown {
 		return taken
 	}
@@ -324,6 +332,7 @@ func (m *Machine) run(s *Session, spec *command.Spec, args [][]byte, out *resp.W
 		m.block(s, spec, args, block)
 	}
 	m.current = nil
+	m.endGroup(true)
 	if s.pushes.Len() > 0 {
 		s.Out.Raw(s.pushes.Bytes())
 		s.pushes.Reset()
@@ -416,6 +425,7 @@ func (m *Machine) call(s *Session, spec *command.Spec, args [][]byte, out *resp.
 	c := m.enter()
 	c.Args, c.NowUs, c.DB, c.Out, c.Caller, c.CanBlock = args, m.nowUs, s.db, out, s, canBlock
 	c.MaxStringBytes, c.InScript = m.maxBulkBytes, s == m.script
+	c.Journal = m.journalOf(s)
 	c.Ready, m.ready = m.ready, nil
 	again := c.Ready != nil // it has blocked, and has been shown then
 	m.space.Unchanging = spec.Flags&command.ReadOnly != 0
@@ -428,9 +438,11 @@ func (m *Machine) call(s *Session, spec *command.Spec, args [][]byte, out *resp.
 	if len(m.monitors) > 0 && spec.Flags&command.SkipMonitor != 0 {
 		m.showMonitors(s, s.db.Index, spec, args) // before the commands of its script
 	}
+	dirty := m.space.Dirty
 	began := m.options.Stopwatch()
 	err := spec.Run(c)
 	took := m.options.Stopwatch() - began
+	c.Settle(m.space.Dirty != dirty && spec.Flags&command.Write != 0)
 	m.space.Weigh()
 	if m.tracker.sessions > 0 && spec.Flags&command.ReadOnly != 0 {
 		m.hasRead(s, spec, args)
@@ -470,7 +482,7 @@ func (m *Machine) leave() {
 // time; more says that there is likely more to do.
 func (m *Machine) Tick(nowUs int64) (more bool) {
 	const maxRounds = 64
-	if m.Busy() {
+	if m.Busy() || m.replay != nil {
 		return false
 	}
 	m.nowUs = nowUs
@@ -491,6 +503,7 @@ func (m *Machine) Tick(nowUs int64) (more bool) {
 			more = true
 		}
 	}
+	m.endGroup(false)
 	m.sample(eventExpireCycle, m.options.Stopwatch()-began)
 	m.serveReady()
 	return more
