@@ -23,7 +23,7 @@ const (
 // server that is right. Both are flushed.
 func Fuzz(t testing.TB, seed uint64, n int, a, b Dial) {
 	t.Helper()
-	s := &source{Rand: rand.New(rand.NewPCG(seed, 0)), templates: append(grammar(), bitGrammar()...)}
+	s := newSource(seed)
 	stream := make([]query, 0, n+n/digestEvery+1)
 	for i := range n {
 		stream = append(stream, s.next())
@@ -49,6 +49,17 @@ func Fuzz(t testing.TB, seed uint64, n int, a, b Dial) {
 		lines.WriteString("\n")
 	}
 	t.Fatalf("seed %d: the replies differ after\n%s-- want\n%s\n-- got\n%s", seed, lines.String(), d.a, d.b)
+}
+
+// Requests returns a function that makes one random request after the other, the same for
+// the same seed: those that Fuzz sends.
+func Requests(seed uint64) (next func() []string) {
+	s := newSource(seed)
+	return func() []string { return s.next().words }
+}
+
+func newSource(seed uint64) *source {
+	return &source{Rand: rand.New(rand.NewPCG(seed, 0)), templates: append(grammar(), bitGrammar()...)}
 }
 
 // difference is where two servers part.
