@@ -24,7 +24,7 @@ const (
 // server that is right. Both are flushed.
 func Fuzz(t testing.TB, seed uint64, n int, a, b Dial) {
 	t.Helper()
-	s := &source{Rand: rand.New(rand.NewPCG(seed, 0)), templates: append(grammar(), bitGrammar()...)}
+	s := newSource(seed)
 	stream := make([]query, 0, n+n/digestEvery+1)
 	for i := range n {
 		q := s.next()
@@ -65,6 +65,10 @@ func sorts(q query) bool {
 	return slices.ContainsFunc(q.words, func(word string) bool {
 		return strings.EqualFold(word, "SORT") || strings.EqualFold(word, "SORT_RO")
 	})
+}
+
+func newSource(seed uint64) *source {
+	return &source{Rand: rand.New(rand.NewPCG(seed, 0)), templates: append(grammar(), bitGrammar()...)}
 }
 
 // difference is where two servers part.
@@ -168,7 +172,7 @@ func shrink(stream []query, d *difference, a, b Dial) ([]query, *difference) {
 // Requests is an endless stream of random requests of all families, which follow from
 // the seed: for tests that need busy clients.
 func Requests(seed uint64) iter.Seq[[]string] {
-	s := &source{Rand: rand.New(rand.NewPCG(seed, 0)), templates: append(grammar(), bitGrammar()...)}
+	s := newSource(seed)
 	return func(yield func([]string) bool) {
 		for yield(s.next().words) {
 		}

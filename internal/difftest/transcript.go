@@ -147,6 +147,9 @@ func (e *entry) show(v Value) string {
 	return v.format(e.mode)
 }
 
+// Words splits a line as redis-cli does; see the package comment.
+func Words(line string) ([]string, error) { return split(line) }
+
 // split splits a request into words as redis-cli does and expands bare words
 // in braces. {id:name} is left for the player to fill in.
 func split(line string) ([]string, error) {

@@ -28,10 +28,13 @@ type Ctx struct {
 	// Ready is nil, except when a call that blocked is run again: then it is
 	// the key that was touched. See ReadFirst.
 	Ready []byte
+	// Journal takes what the call propagates; nil if nobody wants it. See Propagate.
+	Journal *Journal
 	// MaxStringBytes bounds what APPEND and SETRANGE may build.
 	MaxStringBytes int64
 
-	block Block
+	block     Block
+	rewritten bool // see Propagate
 }
 
 // Block describes what a call waits for; see Ctx.Block.

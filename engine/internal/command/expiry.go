@@ -6,16 +6,21 @@ import "math"
 // arguments and replies of a few of these commands.
 
 // expireKey makes the key, which is there, expire at atMs; if that is not in
-// the future it deletes it.
-func expireKey(c *Ctx, key []byte, atMs int64) {
-	if o := c.DB.Lookup(key, c.NowMs()); o != nil && atMs > c.NowMs() {
-		c.DB.SetExpire(key, o, atMs)
+// the future it deletes it, propagates that, and returns false.
+func expireKey(c *Ctx, key []byte, atMs int64) bool {
+	if o := c.DB.Lookup(key, c.NowMs()); o != nil && c.isAhead(atMs) {
+		c.DB.SetExpire(key, o, max(atMs, 1)) // 0 would be never
 		c.Touch(key, eventExpire)
-		return
+		return true
 	}
 	c.DB.Delete(key)
 	c.Touch(key, eventDel)
+	c.PropagateDel(key, c.Space.LazyExpire)
+	return false
 }
+
+// isAhead reports whether a key may expire then. To a log every time was ahead.
+func (c *Ctx) isAhead(atMs int64) bool { return atMs > c.NowMs() || c.Space.Loading }
 
 // persistKey takes the key's expiry away and says whether it had one.
 func persistKey(c *Ctx, key []byte) bool {
@@ -93,7 +98,12 @@ func expire(unit expiryUnit) func(c *Ctx) error {
 			c.Out.Int(0)
 			return nil
 		}
-		expireKey(c, c.Args[1], atMs)
+		if expireKey(c, c.Args[1], atMs) && unit != unitPXAT {
+			request := c.Propagate(len(c.Args)).Word("PEXPIREAT").Bytes(c.Args[1]).Int(atMs)
+			for _, condition := range c.Args[3:] {
+				request.Bytes(condition)
+			}
+		}
 		c.Out.Int(1)
 		return nil
 	}

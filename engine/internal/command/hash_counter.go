@@ -69,6 +69,7 @@ func hincrbyfloat(c *Ctx) error {
 	}
 	hash.Set(field, sum)
 	c.Touch(key, eventHIncrByFloat)
+	c.Propagate(4).Word("HSET").Bytes(key).Bytes(field).Word(sum)
 	c.Out.BulkString(sum)
 	return nil
 }

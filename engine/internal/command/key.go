@@ -209,7 +209,7 @@ func keys(c *Ctx) error {
 	c.DB.Each(func(key string, o *keyspace.Object) bool {
 		switch {
 		case !every && !Glob(pattern, unsafe.Slice(unsafe.StringData(key), len(key)), false):
-		case o.ExpireAt() != 0 && o.ExpireAt() <= c.NowMs():
+		case c.DB.Expired(o, c.NowMs()):
 			expired = append(expired, key)
 		default:
 			found = append(found, key)

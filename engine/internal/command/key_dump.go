@@ -105,14 +105,18 @@ func (c *Ctx) putRestored(key []byte, value any, ttlMs int64, options restoreOpt
 		atMs += c.NowMs() // may overflow: that is in the past, as in Redis
 	}
 	replaced := c.DB.Delete(key)
-	if atMs != 0 && atMs <= c.NowMs() {
+	if atMs != 0 && !c.isAhead(atMs) {
 		if replaced {
 			c.Touch(key, eventDel)
+			c.PropagateDel(key, false)
 		}
 		return
 	}
 	o := c.DB.Put(key, value, c.NowMs())
 	c.DB.SetExpire(key, o, atMs)
+	if ttlMs != 0 && !options.absolute {
+		c.propagateRestore(atMs)
+	}
 	if options.idleSec >= 0 {
 		c.Space.SetIdle(o, min(options.idleSec, c.NowMs()/1000)*1000, c.NowMs())
 	}
@@ -120,6 +124,15 @@ func (c *Ctx) putRestored(key []byte, value any, ttlMs int64, options restoreOpt
 		c.Space.SetFrequency(o, uint8(options.freq), c.NowMs())
 	}
 	c.Touch(key, eventRestore)
+}
+
+// propagateRestore makes the expiry absolute.
+func (c *Ctx) propagateRestore(atMs int64) {
+	request := c.Propagate(len(c.Args) + 1).Bytes(c.Args[0]).Bytes(c.Args[1]).Int(atMs)
+	for _, arg := range c.Args[3:] {
+		request.Bytes(arg)
+	}
+	request.Word("ABSTTL")
 }
 
 var dumpSpecs = []Spec{

@@ -52,6 +52,22 @@ func (end listEnd) pushed() keyspace.Event {
 	return eventLPush
 }
 
+// name is how Redis writes the end itself.
+func (end listEnd) name() string {
+	if end == listTail {
+		return "right"
+	}
+	return "left"
+}
+
+// popCommand is the command that pops at this end.
+func (end listEnd) popCommand() string {
+	if end == listTail {
+		return "RPOP"
+	}
+	return "LPOP"
+}
+
 func (end listEnd) popped() keyspace.Event {
 	if end == listTail {
 		return eventRPop

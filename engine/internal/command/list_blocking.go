@@ -31,6 +31,7 @@ func blockingPop(end listEnd) func(c *Ctx) error {
 		c.Out.Bulk(key)
 		c.Out.BulkString(end.pop(list))
 		Shrunk(c, key, list, end.popped())
+		c.Propagate(2).Word(end.popCommand()).Bytes(key)
 		return nil
 	}
 }
@@ -77,7 +78,7 @@ func (m *listMove) waiting(c *Ctx, timeoutAt int) error {
 		return err
 	}
 	if found {
-		return m.run(c, list)
+		return m.awaited(c, list)
 	}
 	// RESP2 has two nulls, and Redis answers with the one or the other.
 	nothing := (*resp.Writer).NullArray
@@ -86,6 +87,26 @@ func (m *listMove) waiting(c *Ctx, timeoutAt int) error {
 	}
 	return c.Block(source, timeoutUs, nothing)
 }
+
+// awaited moves one element, and propagates the command that does not wait.
+func (m *listMove) awaited(c *Ctx, list *ds.Deque) error {
+	if err := m.run(c, list); err != nil {
+		return err
+	}
+	if len(c.Args) == brpoplpushArgs {
+		c.Propagate(3).Word("RPOPLPUSH").Bytes(m.source).Bytes(m.destination)
+		return nil
+	}
+	request := c.Propagate(5).Word("LMOVE").Bytes(m.source).Bytes(m.destination)
+	if c.Ready != nil { // Redis has words of its own for who has waited
+		request.Word(m.from.name()).Word(m.to.name())
+		return nil
+	}
+	request.Bytes(c.Args[3]).Bytes(c.Args[4])
+	return nil
+}
+
+const brpoplpushArgs = 4
 
 var blockingListSpecs = []Spec{
 	{

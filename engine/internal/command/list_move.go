@@ -117,7 +117,9 @@ func (p *listPop) run(c *Ctx) (popped bool, err error) {
 	}
 	c.Out.Array(2)
 	c.Out.Bulk(key)
-	popMany(c, key, list, p.end, p.count)
+	n := min(p.count, int64(list.Len()))
+	popMany(c, key, list, p.end, n)
+	c.Propagate(3).Word(p.end.popCommand()).Bytes(key).Int(n)
 	return true, nil
 }
 

@@ -181,7 +181,7 @@ func scan(c *Ctx) error {
 	var found, expired []string
 	step := func(cursor uint64, emit func(name, kind string)) uint64 {
 		return c.DB.Scan(cursor, func(key string, o *keyspace.Object) {
-			if o.ExpireAt() != 0 && o.ExpireAt() <= c.NowMs() {
+			if c.DB.Expired(o, c.NowMs()) {
 				expired = append(expired, key)
 				return
 			}

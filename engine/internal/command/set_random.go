@@ -142,6 +142,7 @@ func spop(c *Ctx) error {
 	member, _ := set.Random(c.Rand)
 	set.Remove(bytesOf(member))
 	Shrunk(c, key, set, eventSPop)
+	c.Propagate(3).Word("SREM").Bytes(key).Word(member)
 	c.Out.BulkString(member)
 	return nil
 }
@@ -165,12 +166,14 @@ func spopMany(c *Ctx) error {
 		writeSet(c, set)
 		c.DB.Delete(key)
 		c.Touch(key, eventSPop, eventDel)
+		c.PropagateDel(key, false)
 		return nil
 	}
 	c.Out.Set(int(count))
 	for range count {
 		member, _ := set.Random(c.Rand)
 		set.Remove(bytesOf(member))
+		c.Propagate(3).Word("SREM").Bytes(key).Word(member)
 		c.Out.BulkString(member)
 	}
 	c.Touch(key, eventSPop)

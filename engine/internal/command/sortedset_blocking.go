@@ -21,6 +21,7 @@ func bzpop(highest bool) func(c *Ctx) error {
 		c.Out.Array(3)
 		c.Out.Bulk(key)
 		r.pop(c, key, set, 1, false)
+		c.Propagate(2).Word(r.popCommand()).Bytes(key)
 		return nil
 	}
 }

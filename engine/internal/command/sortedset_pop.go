@@ -135,6 +135,15 @@ func (r popRequest) popNamed(c *Ctx, key []byte, set *ds.SortedSet) {
 	c.Out.Bulk(key)
 	c.Out.Array(n)
 	r.pop(c, key, set, n, true)
+	c.Propagate(3).Word(r.popCommand()).Bytes(key).Int(int64(n))
+}
+
+// popCommand is the command that takes from the same end of a set that it names.
+func (r popRequest) popCommand() string {
+	if r.highest {
+		return "ZPOPMAX"
+	}
+	return "ZPOPMIN"
 }
 
 const popComplexity = "O(log(N)*M) for M members taken out of N."

@@ -46,18 +46,20 @@ type addRequest struct {
 	trim     trimOptions
 	noCreate bool
 	id       ds.StreamID
+	idAt     int  // the argument
 	idGiven  bool // not *
 	seqGiven bool // not ms-*
 	pairs    [][]byte
 }
 
-func parseXadd(args [][]byte) (r addRequest, err error) {
-	i := 2
+func parseXadd(c *Ctx) (r addRequest, err error) {
+	args, i := c.Args, 2
+	r.trim.exact = c.Space.Loading
 	for ; i < len(args); i++ {
 		if string(args[i]) == "*" {
 			break
 		}
-		taken, err := r.trim.parse(args[i:])
+		taken, err := r.trim.parse(args, i)
 		if err != nil {
 			return r, err
 		}
@@ -78,6 +80,7 @@ func parseXadd(args [][]byte) (r addRequest, err error) {
 	if err := r.trim.check(); err != nil {
 		return r, err
 	}
+	r.idAt = i
 	if r.pairs = args[min(i+1, len(args)):]; len(r.pairs) < 2 || len(r.pairs)%2 != 0 {
 		return r, Error("ERR wrong number of arguments for 'xadd' command")
 	}
@@ -107,7 +110,7 @@ func (r *addRequest) nextID(last ds.StreamID, nowMs int64) (ds.StreamID, error) 
 }
 
 func xadd(c *Ctx) error {
-	r, err := parseXadd(c.Args)
+	r, err := parseXadd(c)
 	if err != nil {
 		return err
 	}
@@ -140,8 +143,22 @@ func xadd(c *Ctx) error {
 	if r.trim.given && stream.Trim(r.trim.StreamTrim) > 0 {
 		c.DB.Notify(eventXTrim, key)
 	}
+	if c.Journal != nil {
+		r.propagate(c, stream, id)
+	}
 	writeStreamID(c.Out, id)
 	return nil
+}
+
+// propagate writes down the ID that the entry has got.
+func (r *addRequest) propagate(c *Ctx, stream *ds.Stream, id ds.StreamID) {
+	r.trim.propagate(c, stream, func(i int, request Request) bool {
+		chosen := i == r.idAt && (!r.idGiven || !r.seqGiven)
+		if chosen {
+			request.ID(id)
+		}
+		return chosen
+	})
 }
 
 func xlen(c *Ctx) error {

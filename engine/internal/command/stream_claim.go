@@ -57,6 +57,8 @@ type claim struct {
 	minIdleMs int64
 	justIDs   bool
 	claimed   []ds.StreamID
+
+	propagated bool // a claim, and with it how far the group has read
 }
 
 // owner is the consumer, which comes into being with the first entry it gets.
@@ -74,9 +76,25 @@ func (cl *claim) isIdle(p *ds.StreamPending) bool {
 
 // forget drops a pending entry that is no longer in the stream.
 func (cl *claim) forget(id ds.StreamID) {
-	if cl.group.Ack(id) {
+	if p := cl.group.Pending().Find(id); p != nil {
+		cl.propagate(p)
+		cl.group.Ack(id)
 		changedGroup(cl.c, cl.c.Args[1])
 	}
+}
+
+// propagateClaim tells that p is pending as it is, which is said by a claim of it. Where
+// its entry has been deleted, the claim forgets it.
+func propagateClaim(c *Ctx, key, name []byte, group *ds.StreamGroup, p *ds.StreamPending) {
+	c.Propagate(14).Word("XCLAIM").Bytes(key).Bytes(name).Word(p.Consumer.Name).Word("0").ID(p.ID).
+		Word("TIME").Int(p.DeliveredMs).Word("RETRYCOUNT").Int(p.Deliveries).
+		Word("FORCE").Word("JUSTID").Word("LASTID").ID(group.LastID)
+}
+
+// propagateGroupID tells how far a group has read.
+func propagateGroupID(c *Ctx, key, name []byte, group *ds.StreamGroup) {
+	c.Propagate(7).Word("XGROUP").Word("SETID").Bytes(key).Bytes(name).ID(group.LastID).
+		Word("ENTRIESREAD").Int(group.EntriesRead)
 }
 
 // take hands p to the consumer. Its delivery is counted only if the entry itself is sent.
@@ -88,6 +106,12 @@ func (cl *claim) take(p *ds.StreamPending, deliveredMs int64) {
 	}
 	cl.claimed = append(cl.claimed, p.ID)
 	changedGroup(cl.c, cl.c.Args[1])
+}
+
+// propagate tells of a claim, when all of it is done.
+func (cl *claim) propagate(p *ds.StreamPending) {
+	cl.propagated = true
+	propagateClaim(cl.c, cl.c.Args[1], cl.c.Args[2], cl.group, p)
 }
 
 func (cl *claim) write() {
@@ -188,12 +212,17 @@ func xclaim(c *Ctx) error {
 	if err := r.parse(c); err != nil {
 		return err
 	}
-	if group.LastID.Less(r.lastID) {
+	c.PropagateNothing() // but what it comes to
+	advanced := group.LastID.Less(r.lastID)
+	if advanced {
 		group.LastID = r.lastID
 		changedGroup(c, c.Args[1])
 	}
 	for _, id := range r.ids {
 		r.claimOne(id)
+	}
+	if advanced && !r.propagated {
+		propagateGroupID(c, c.Args[1], c.Args[2], group)
 	}
 	r.write()
 	return nil
@@ -217,6 +246,7 @@ func (r *claimRequest) claimOne(id ds.StreamID) {
 	if r.deliveries >= 0 {
 		p.Deliveries = r.deliveries
 	}
+	r.propagate(p)
 }
 
 const (
@@ -274,6 +304,7 @@ func xautoclaim(c *Ctx) error {
 	case r.group == nil:
 		return noKeyOrGroup(c.Args[1], c.Args[2])
 	}
+	c.PropagateNothing() // but what it comes to
 	c.Out.Array(3)
 	writeStreamID(c.Out, r.run())
 	r.write()
@@ -297,6 +328,7 @@ func (r *autoclaimRequest) run() ds.StreamID {
 			r.count--
 		} else if r.isIdle(p) {
 			r.take(p, r.c.NowMs())
+			r.propagate(p)
 			r.count--
 		}
 		following, ok := id.Next()

@@ -240,6 +240,10 @@ func (r *readRequest) take(c *Ctx, s streamSource, count int) reading {
 		return taken
 	}
 	changedGroup(c, s.key)
+	c.PropagateNothing() // but what it comes to
+	if r.noAck && s.group.Consumer(r.consumer) == nil {
+		c.Propagate(5).Word("XGROUP").Word("CREATECONSUMER").Bytes(s.key).Bytes(r.group).Bytes(r.consumer)
+	}
 	consumer := seenConsumer(c, s.key, s.group, r.consumer)
 	if s.pending {
 		for p := range consumer.Pending().From(taken.from) {
@@ -260,9 +264,13 @@ func (r *readRequest) take(c *Ctx, s streamSource, count int) reading {
 		}
 		s.stream.Advance(s.group, e.ID)
 		if !r.noAck {
-			s.group.Assign(e.ID, consumer, c.NowMs())
+			p := s.group.Assign(e.ID, consumer, c.NowMs())
+			propagateClaim(c, s.key, r.group, s.group, p)
 		}
 		taken.count++
+	}
+	if r.noAck && s.after.Less(s.group.LastID) {
+		propagateGroupID(c, s.key, r.group, s.group)
 	}
 	return taken
 }

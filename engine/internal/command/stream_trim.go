@@ -12,12 +12,14 @@ type trimOptions struct {
 	ds.StreamTrim
 	given      bool
 	limitGiven bool
+	markAt     int  // the argument that is ~
+	exact      bool // a log says what was trimmed, and may have the limit beside it
 }
 
-// parse takes in one option at the front of args, and returns how many arguments it is; 0
-// if there is none.
-func (o *trimOptions) parse(args [][]byte) (taken int, err error) {
-	switch {
+// parse takes in one option at argument at, and returns how many arguments it is; 0 if
+// there is none.
+func (o *trimOptions) parse(all [][]byte, at int) (taken int, err error) {
+	switch args := all[at:]; {
 	case len(args) < 2:
 		return 0, nil
 	case Is(args[0], "LIMIT"):
@@ -39,7 +41,7 @@ func (o *trimOptions) parse(args [][]byte) (taken int, err error) {
 		taken = 2
 		if mark := string(args[1]); len(args) >= 3 && (mark == "~" || mark == "=") {
 			o.Whole = mark == "~"
-			taken = 3
+			taken, o.markAt = 3, at+1
 		}
 		return taken, o.parseThreshold(args[taken-1])
 	default:
@@ -65,6 +67,8 @@ func (o *trimOptions) parseThreshold(arg []byte) (err error) {
 // check looks at the options as a whole, and fills in the limit if there has to be one.
 func (o *trimOptions) check() error {
 	switch {
+	case o.exact:
+		o.MostOut = 0
 	case o.MostOut > 0 && !o.given:
 		return Error("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy")
 	case o.limitGiven && !o.Whole:
@@ -75,9 +79,33 @@ func (o *trimOptions) check() error {
 	return nil
 }
 
-func parseXtrim(args [][]byte) (o trimOptions, err error) {
+// propagate writes down a call that has trimmed. How much ~ leaves depends on how the
+// stream is stored, so it becomes what is left. instead, if not nil, writes another
+// argument than the one that was given, and says that it has.
+func (o *trimOptions) propagate(c *Ctx, stream *ds.Stream, instead func(i int, request Request) bool) {
+	request := c.Propagate(len(c.Args))
+	for i, arg := range c.Args {
+		switch {
+		case instead != nil && instead(i, request):
+		case o.Whole && i == o.markAt:
+			request.Word("=")
+		case o.Whole && i == o.markAt+1 && !o.ByID:
+			request.Int(int64(stream.Len()))
+		case o.Whole && i == o.markAt+1 && stream.Len() > 0:
+			request.ID(stream.FirstID())
+		case o.Whole && i == o.markAt+1:
+			request.ID(ds.MaxStreamID)
+		default:
+			request.Bytes(arg)
+		}
+	}
+}
+
+func parseXtrim(c *Ctx) (o trimOptions, err error) {
+	args := c.Args
+	o.exact = c.Space.Loading
 	for i := 2; i < len(args); {
-		taken, err := o.parse(args[i:])
+		taken, err := o.parse(args, i)
 		if err != nil {
 			return o, err
 		}
@@ -93,7 +121,7 @@ func parseXtrim(args [][]byte) (o trimOptions, err error) {
 }
 
 func xtrim(c *Ctx) error {
-	options, err := parseXtrim(c.Args)
+	options, err := parseXtrim(c)
 	if err != nil {
 		return err
 	}
@@ -107,6 +135,9 @@ func xtrim(c *Ctx) error {
 	}
 	if removed > 0 {
 		c.Change(c.Args[1], eventXTrim)
+		if options.Whole {
+			options.propagate(c, stream, nil)
+		}
 	}
 	c.Out.Int(removed)
 	return nil

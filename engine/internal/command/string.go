@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 )
@@ -83,10 +84,33 @@ func set(c *Ctx) error {
 	if options.expiry.unit != noExpiry {
 		c.DB.Notify(eventExpire, key)
 	}
+	if c.Journal != nil {
+		c.propagateSet(options, expireAtMs)
+	}
 	if !options.get {
 		c.Out.SimpleString("OK")
 	}
 	return nil
+}
+
+// propagateSet makes the expiry absolute, and leaves GET out, which answers and changes
+// nothing.
+func (c *Ctx) propagateSet(options setOptions, expireAtMs int64) {
+	switch unit := options.expiry.unit; {
+	case unit != noExpiry:
+		c.propagateSetAt(c.Args[2], expireAtMs)
+	case options.get:
+		isGet := func(arg []byte) bool { return Is(arg, "GET") }
+		kept := slices.DeleteFunc(slices.Clone(c.Args[3:]), isGet)
+		request := c.Propagate(3 + len(kept))
+		for _, arg := range slices.Concat(c.Args[:3], kept) {
+			request.Bytes(arg)
+		}
+	}
+}
+
+func (c *Ctx) propagateSetAt(value []byte, expireAtMs int64) {
+	c.Propagate(5).Word("SET").Bytes(c.Args[1]).Bytes(value).Word("PXAT").Int(expireAtMs)
 }
 
 func setnx(c *Ctx) error {
@@ -110,6 +134,7 @@ func setWithExpiry(unit expiryUnit) func(c *Ctx) error {
 		key := c.Args[1]
 		c.DB.SetExpire(key, storeString(c, key, c.Args[3]), expireAtMs)
 		c.Touch(key, eventSet, eventExpire)
+		c.propagateSetAt(c.Args[3], expireAtMs)
 		c.Out.SimpleString("OK")
 		return nil
 	}
@@ -121,6 +146,7 @@ func getset(c *Ctx) error {
 	}
 	storeString(c, c.Args[1], c.Args[2])
 	c.Touch(c.Args[1], eventSet)
+	c.Propagate(3).Word("SET").Bytes(c.Args[1]).Bytes(c.Args[2])
 	return nil
 }
 
@@ -131,6 +157,7 @@ func getdel(c *Ctx) error {
 	}
 	c.DB.Delete(c.Args[1])
 	c.Touch(c.Args[1], eventDel)
+	c.PropagateDel(c.Args[1], c.Space.LazyDel)
 	return nil
 }
 
@@ -158,9 +185,11 @@ func getex(c *Ctx) error {
 	}
 	c.Out.Bulk(s.Bytes)
 	if options.expiry.unit != noExpiry {
-		expireKey(c, key, expireAtMs)
-	} else if options.persist {
-		persistKey(c, key)
+		if expireKey(c, key, expireAtMs) {
+			c.Propagate(3).Word("PEXPIREAT").Bytes(key).Int(expireAtMs)
+		}
+	} else if options.persist && persistKey(c, key) {
+		c.Propagate(2).Word("PERSIST").Bytes(key)
 	}
 	return nil
 }

@@ -89,6 +89,7 @@ func incrbyfloat(c *Ctx) error {
 	}
 	s.Bytes, s.Raw, s.Text = append(s.Bytes[:0], sum...), false, true
 	c.Touch(key, eventIncrByFloat)
+	c.Propagate(4).Word("SET").Bytes(key).Bytes(s.Bytes).Word("KEEPTTL")
 	c.Out.Bulk(s.Bytes)
 	return nil
 }

@@ -88,6 +88,7 @@ func (m *Machine) retry(s *Session, ready []byte) {
 	if _, still := m.call(s, b.spec, b.args, out, true); !still {
 		m.unblock(s, out)
 	}
+	m.endGroup(true)
 }
 
 // unblock lets a session go on whose reply has been written to out.

@@ -77,6 +77,9 @@ func (m *Machine) followers() map[string]func() {
 			m.space.SetPolicy(policy)
 			m.memory.behind = m.memory.maxBytes > 0
 		},
+		"lazyfree-lazy-expire":   func() { m.space.LazyExpire = m.settings.Bool("lazyfree-lazy-expire") },
+		"lazyfree-lazy-eviction": func() { m.space.LazyEvict = m.settings.Bool("lazyfree-lazy-eviction") },
+		"lazyfree-lazy-user-del": func() { m.space.LazyDel = m.settings.Bool("lazyfree-lazy-user-del") },
 		"notify-keyspace-events": func() { m.listen(m.settings.Text("notify-keyspace-events")) },
 		"slowlog-max-len": func() {
 			m.slowLog.maxLen = m.settings.Int("slowlog-max-len")

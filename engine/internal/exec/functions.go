@@ -92,6 +92,7 @@ func (m *Machine) functionLoad(c *command.Ctx) error {
 	if err := m.library.add(library); err != nil {
 		return err
 	}
+	c.Space.Dirty++
 	c.Out.BulkString(library.Name)
 	return nil
 }
@@ -102,6 +103,7 @@ func (m *Machine) functionDelete(c *command.Ctx) error {
 		return command.Error("ERR Library not found")
 	}
 	m.library.remove(library)
+	c.Space.Dirty++
 	c.Out.SimpleString("OK")
 	return nil
 }
@@ -114,6 +116,7 @@ func (m *Machine) functionFlush(c *command.Ctx) error {
 		return command.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
 	}
 	m.library.clear()
+	c.Space.Dirty++
 	c.Out.SimpleString("OK")
 	return nil
 }

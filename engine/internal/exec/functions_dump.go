@@ -48,6 +48,7 @@ func (m *Machine) functionRestore(c *command.Ctx) error {
 	if err := m.join(restored, flush, replace); err != nil {
 		return err
 	}
+	c.Space.Dirty++
 	c.Out.SimpleString("OK")
 	return nil
 }

@@ -57,8 +57,12 @@ func (m *Machine) BeginLoad(from io.Reader, options LoadOptions) *Loader {
 	return l
 }
 
-// Loading returns what is being loaded, or nil.
-func (m *Machine) Loading() *Loader { return m.loading }
+// HoldOff makes clients be answered that the data is being loaded, until it is all
+// there: around several files, too.
+func (m *Machine) HoldOff(on bool) { m.heldOff = on }
+
+// isLoading reports whether only a part of the data may be there.
+func (m *Machine) isLoading() bool { return m.heldOff || m.loading != nil || m.replay != nil }
 
 // Batch is a few records of a file, ready to be stored.
 type Batch struct {

@@ -26,7 +26,7 @@ func redisOn(t *testing.T, dir string) *difftest.Conn {
 	return conn
 }
 
-func ask(t *testing.T, conn *difftest.Conn, words ...string) string {
+func askRedis(t *testing.T, conn *difftest.Conn, words ...string) string {
 	t.Helper()
 	reply, err := conn.Do(words...)
 	if err != nil {
@@ -61,13 +61,13 @@ func TestASnapshotTravelsToRedisAndBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn := redisOn(t, dir)
-		if got := ask(t, conn, "DEBUG", "DIGEST"); got != want {
+		if got := askRedis(t, conn, "DEBUG", "DIGEST"); got != want {
 			t.Errorf("seed %d: Redis has other data: %s, not %s", seed, got, want)
 		}
-		if got := ask(t, conn, "FCALL", "answer", "0"); got != "42" {
+		if got := askRedis(t, conn, "FCALL", "answer", "0"); got != "42" {
 			t.Errorf("seed %d: Redis has not the function: %s", seed, got)
 		}
-		ask(t, conn, "SAVE")
+		askRedis(t, conn, "SAVE")
 		file, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

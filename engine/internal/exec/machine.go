@@ -99,11 +99,14 @@ type Machine struct {
 	memory        memory
 	persistence   persistence
 	loading       *Loader // nil unless a file is being loaded
+	heldOff       bool    // see HoldOff
 	rates         struct{ commands, input, output rate }
 	idleCheckedUs int64
 
 	stats   stats
 	effects Effects
+	journal *command.Journal // nil: nothing is propagated
+	replay  *Session         // runs the requests of a log; nil: none is replayed
 
 	nowUs     int64
 	startedUs int64
@@ -136,6 +139,9 @@ type Effects struct {
 	Begin Job
 	// EndLog asks for the end of the append-only file, which is turned off.
 	EndLog bool
+	// Propagate is what has changed, as requests that make the same changes; see
+	// Machine.Propagate. It is valid until the next TakeEffects.
+	Propagate []byte
 }
 
 // New returns an empty machine. nowUs is the time, in µs since the epoch.
@@ -256,6 +262,9 @@ func (m *Machine) TakeEffects() Effects {
 		m.tellPrefixes()
 	}
 	taken := m.effects
+	if m.journal != nil {
+		taken.Propagate = m.journal.Take()
+	}
 	if taken.Wake == nil && taken.Close == nil && !taken.Shutdown && taken.Begin == NoJob && !taken.EndLog {
 		return taken
 	}
@@ -305,7 +314,7 @@ func (m *Machine) handle(s *Session, args [][]byte) {
 		s.lastCommand = spec
 		err = m.allowed(s, spec, args)
 	}
-	if err == nil && m.memory.maxBytes > 0 && !m.Busy() && m.loading == nil {
+	if err == nil && m.memory.maxBytes > 0 && !m.Busy() && !m.isLoading() {
 		err = m.hasMemory(s, spec, args)
 	}
 	if err == nil && m.persistence.refusal != nil {
@@ -333,6 +342,7 @@ func (m *Machine) run(s *Session, spec *command.Spec, args [][]byte, out *resp.W
 		m.block(s, spec, args, block)
 	}
 	m.current = nil
+	m.endGroup(true)
 	if s.pushes.Len() > 0 {
 		s.Out.Raw(s.pushes.Bytes())
 		s.pushes.Reset()
@@ -416,7 +426,7 @@ func (m *Machine) allowed(s *Session, spec *command.Spec, args [][]byte) error {
 		return command.Error("ERR Can't execute '" + spec.FullName() +
 			"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 	}
-	if m.loading != nil && !worksWhileLoading(s, spec) {
+	if m.isLoading() && !worksWhileLoading(s, spec) {
 		return errLoading
 	}
 	return nil
@@ -428,6 +438,7 @@ func (m *Machine) call(s *Session, spec *command.Spec, args [][]byte, out *resp.
 	c := m.enter()
 	c.Args, c.NowUs, c.DB, c.Out, c.Caller, c.CanBlock = args, m.nowUs, s.db, out, s, canBlock
 	c.MaxStringBytes, c.InScript = m.maxBulkBytes, s == m.script
+	c.Journal = m.journalOf(s)
 	c.Ready, m.ready = m.ready, nil
 	again := c.Ready != nil // it has blocked, and has been shown then
 	m.space.Unchanging = spec.Flags&command.ReadOnly != 0
@@ -440,9 +451,11 @@ func (m *Machine) call(s *Session, spec *command.Spec, args [][]byte, out *resp.
 	if len(m.monitors) > 0 && spec.Flags&command.SkipMonitor != 0 {
 		m.showMonitors(s, s.db.Index, spec, args) // before the commands of its script
 	}
+	dirty := m.space.Dirty
 	began := m.options.Stopwatch()
 	err := spec.Run(c)
 	took := m.options.Stopwatch() - began
+	c.Settle(m.space.Dirty != dirty && spec.Flags&command.Write != 0)
 	m.space.Weigh()
 	if m.tracker.sessions > 0 && spec.Flags&command.ReadOnly != 0 {
 		m.hasRead(s, spec, args)
@@ -487,7 +500,7 @@ func (m *Machine) Tick(nowUs int64) (more bool) {
 	}
 	m.nowUs = nowUs
 	m.endIdle()
-	if m.loading != nil {
+	if m.isLoading() {
 		return false
 	}
 	if m.paused() {
@@ -506,6 +519,7 @@ func (m *Machine) Tick(nowUs int64) (more bool) {
 			more = true
 		}
 	}
+	m.endGroup(false)
 	m.sample(eventExpireCycle, m.options.Stopwatch()-began)
 	m.serveReady()
 	m.tickPersistence()

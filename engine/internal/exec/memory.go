@@ -68,6 +68,7 @@ func (m *Machine) makeRoom() (short bool) {
 			break
 		}
 	}
+	m.endGroup(false)
 	m.memory.behind = !short && m.usedBytes() > m.memory.maxBytes
 	m.sample(eventEvictionCycle, m.options.Stopwatch()-began)
 	return short

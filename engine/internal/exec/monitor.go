@@ -43,7 +43,7 @@ func (m *Machine) unmonitor(s *Session) {
 
 // showMonitors sends a call to all monitors. It is called only if there are any.
 func (m *Machine) showMonitors(s *Session, db int, spec *command.Spec, args [][]byte) {
-	if spec.Flags&command.Admin != 0 {
+	if spec.Flags&command.Admin != 0 || m.replay != nil {
 		return
 	}
 	who := s.Addr

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/signalbox-io/signalbox/engine/internal/command"
@@ -50,10 +51,14 @@ type persistence struct {
 	savedUs                       int64
 	rewriteFailures               int64 // on end
 	diskErr                       error // why the append-only file cannot be written
+	loading                       loadProgress
 	refusal                       error // why no command may write; nil if they may
 	appending                     bool
 	loadedKeys, loadedKeysExpired int64
 }
+
+// loadProgress is how far the loading is.
+type loadProgress struct{ startedUs, loadedBytes, totalBytes int64 }
 
 // jobRecord is what INFO remembers of a kind of job.
 type jobRecord struct {
@@ -82,6 +87,25 @@ func (m *Machine) Keep(nowUs int64, log func() LogState) {
 	m.heed("save", m.followSave)
 	m.heed("stop-writes-on-bgsave-error", m.judgeDisk)
 	m.settings.OnChange("appendonly", m.followAppendOnly)
+}
+
+// Loaded tells how many keys were loaded, and how many were not since their time was over.
+func (m *Machine) Loaded(keys, expired int64) {
+	m.persistence.loadedKeys, m.persistence.loadedKeysExpired = keys, expired
+}
+
+// WantRewrite has the append-only file written anew as soon as no other job runs.
+func (m *Machine) WantRewrite(nowUs int64) {
+	m.nowUs = nowUs
+	if m.persistence.job != JobRewrite {
+		m.persistence.scheduledLog = true
+		m.beginScheduled()
+	}
+}
+
+// LoadProgress tells how far the loading is, for INFO.
+func (m *Machine) LoadProgress(startedUs, loadedBytes, totalBytes int64) {
+	m.persistence.loading = loadProgress{startedUs, loadedBytes, totalBytes}
 }
 
 // Kept reports whether the data is kept on disk.
@@ -291,6 +315,7 @@ func oneLine(text string) string {
 
 const (
 	errInMemory = command.Error("ERR data is kept in memory only: start the engine with a folder to keep it in")
+	errNoLog    = command.Error("ERR the append-only file is off: BGSAVE writes a snapshot, CONFIG SET appendonly yes turns it on")
 	errSaving   = command.Error("ERR Background save already in progress")
 	errAnother  = command.Error("ERR Another child process is active (AOF?): can't BGSAVE right now. " +
 		"Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible.")
@@ -368,6 +393,8 @@ func (m *Machine) backgroundRewrite(c *command.Ctx) error {
 	switch {
 	case !m.Kept():
 		return errInMemory
+	case !p.appending:
+		return errNoLog
 	case p.job == JobRewrite:
 		return command.Error("ERR Background append only file rewriting already in progress")
 	case p.job != NoJob || m.executing:
@@ -398,7 +425,7 @@ func (m *Machine) infoPersistence(w *strings.Builder) {
 		return (m.nowUs - p.begunUs) / 1e6
 	}
 	fields(w,
-		"loading", flag(m.loading != nil), "async_loading", 0,
+		"loading", flag(m.isLoading()), "async_loading", 0,
 		"rdb_changes_since_last_save", m.space.Dirty-p.savedDirty, "rdb_bgsave_in_progress", flag(p.job == JobSave),
 		"rdb_last_save_time", max(p.savedUs, m.startedUs)/1e6, "rdb_last_bgsave_status", status(!p.saves.failed),
 		"rdb_last_bgsave_time_sec", p.saves.lastSec, "rdb_current_bgsave_time_sec", seconds(JobSave), "rdb_saves", p.saves.count,
@@ -409,6 +436,14 @@ func (m *Machine) infoPersistence(w *strings.Builder) {
 		"aof_last_bgrewrite_status", status(!p.rewrites.failed), "aof_rewrites", p.rewrites.count,
 		"aof_rewrites_consecutive_failures", p.rewriteFailures, "aof_last_write_status", status(p.diskErr == nil),
 		"aof_last_cow_size", p.rewrites.copied)
+	if m.isLoading() {
+		l := p.loading
+		spentSec := max((m.nowUs-l.startedUs)/1e6, 0)
+		fields(w,
+			"loading_start_time", l.startedUs/1e6, "loading_total_bytes", l.totalBytes, "loading_loaded_bytes", l.loadedBytes,
+			"loading_loaded_perc", fmt.Sprintf("%.2f", percent(l.loadedBytes, l.totalBytes)),
+			"loading_eta_seconds", spentSec*(l.totalBytes-l.loadedBytes)/max(l.loadedBytes, 1))
+	}
 	if p.appending {
 		fields(w,
 			"aof_current_size", log.Bytes, "aof_base_size", log.BaseBytes, "aof_pending_rewrite", flag(p.scheduledLog),

@@ -39,6 +39,7 @@ type running struct {
 	loading  bool // a library's text
 	readOnly bool
 	allowOOM bool
+	unlogged bool // what its commands change is not propagated
 	wrote    bool // it has called a command that writes
 	busy     bool // it has been running for too long
 	killed   bool
@@ -200,6 +201,10 @@ func (m *Machine) Call(args [][]byte, out *resp.Writer) {
 	m.script.Out.Proto = out.Proto
 	m.call(m.script, spec, args, out, false)
 }
+
+// Record says whether what the commands of the script change goes into the log. It is
+// lua.Host.
+func (m *Machine) Record(on bool) { m.running.unlogged = !on }
 
 var _ lua.Host = (*Machine)(nil)
 

@@ -45,7 +45,7 @@ func (db *DB) Lookup(key []byte, nowMs int64) *Object {
 // Inspect is Lookup that does not count as an access; for TTL, TYPE and EXISTS.
 func (db *DB) Inspect(key []byte, nowMs int64) *Object {
 	o, ok := db.objects.Get(key)
-	if ok && o.expireAt != 0 && o.expireAt <= nowMs {
+	if ok && db.Expired(o, nowMs) {
 		db.expire(string(key))
 		o, ok = nil, false
 	}
@@ -68,7 +68,7 @@ func (db *DB) Inspect(key []byte, nowMs int64) *Object {
 // for OBJECT and DEBUG.
 func (db *DB) Peek(key []byte, nowMs int64) *Object {
 	o, ok := db.objects.Get(key)
-	if !ok || (o.expireAt != 0 && o.expireAt <= nowMs) {
+	if !ok || db.Expired(o, nowMs) {
 		return nil
 	}
 	return o
@@ -127,19 +127,25 @@ func (db *DB) Delete(key []byte) bool {
 	return true
 }
 
+// Expired reports whether the time of an object has come, so that it is not there any
+// more for anybody.
+func (db *DB) Expired(o *Object, nowMs int64) bool {
+	return o.expireAt != 0 && o.expireAt <= nowMs && !db.space.Loading
+}
+
 // expire removes a key whose time has come: a change like any other for those
 // who watch it, counted apart.
 func (db *DB) expire(key string) {
 	if !db.space.Frozen && db.Delete([]byte(key)) {
 		db.space.Expired++
-		db.Touch([]byte(key), eventExpired)
+		db.gone([]byte(key), eventExpired, db.space.LazyExpire)
 	}
 }
 
 // RemoveExpired removes key if its time has come. Walks over the keyspace, during
 // which the table must not change, call it after for what they have found.
 func (db *DB) RemoveExpired(key []byte, nowMs int64) {
-	if o, ok := db.objects.Get(key); ok && o.expireAt != 0 && o.expireAt <= nowMs {
+	if o, ok := db.objects.Get(key); ok && db.Expired(o, nowMs) {
 		db.expire(string(key))
 	}
 }
@@ -188,7 +194,7 @@ func (db *DB) Random(r *rand.Rand, nowMs int64) (string, bool) {
 		if !ok {
 			return "", false
 		}
-		if o.expireAt == 0 || o.expireAt > nowMs {
+		if !db.Expired(o, nowMs) {
 			return key, true
 		}
 		db.expire(key)
@@ -229,7 +235,7 @@ func (db *DB) ActiveExpire(r *rand.Rand, nowMs int64, maxRounds int) (more bool)
 		expired := 0
 		for range min(sample, db.volatile.Len()) {
 			key, o, ok := db.volatile.Random(r)
-			if ok && o.expireAt <= nowMs {
+			if ok && db.Expired(o, nowMs) {
 				db.expire(key)
 				expired++
 			}

@@ -107,7 +107,7 @@ func (s *Space) Evict(samples int, nowMs int64) bool {
 	}
 	db.Delete([]byte(key))
 	s.Evicted++
-	db.Touch([]byte(key), eventEvicted)
+	db.gone([]byte(key), eventEvicted, s.LazyEvict)
 	return true
 }
 

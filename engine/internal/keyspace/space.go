@@ -12,7 +12,8 @@ const Databases = 16
 // Space is the sixteen databases and what they share.
 type Space struct {
 	// Dirty counts changes since the start: the engine compares it before and
-	// after a command to learn whether the command changed anything.
+	// after a command to learn whether the command changed anything. What expires
+	// or is evicted does not count: see OnRemoval.
 	Dirty uint64
 	// Expired counts the keys that expiry removed, lazily or actively.
 	Expired uint64
@@ -24,6 +25,13 @@ type Space struct {
 
 	// Frozen is whether what has expired stays for now, though nobody sees it.
 	Frozen bool
+	// Loading is whether a log is replayed: nothing expires, since the requests of the log
+	// have seen what has expired meanwhile.
+	Loading bool
+	// LazyExpire, LazyEvict and LazyDel are lazyfree parameters: whether what expires, is
+	// evicted, or deleted by a command, is freed later. It shows only in how the removal is
+	// propagated.
+	LazyExpire, LazyEvict, LazyDel bool
 	// Evicted counts the keys that were removed for want of memory.
 	Evicted uint64
 	// Rand is what eviction is chosen by; it must be set before any is wanted.
@@ -55,6 +63,7 @@ type Space struct {
 	turn    int              // of the database that gave the last random victim
 	changed func(key []byte) // see OnChange
 	flushed func()
+	removed func(db *DB, key []byte, later bool) // see OnRemoval
 }
 
 // NewSpace returns sixteen empty databases.
@@ -72,6 +81,11 @@ func NewSpace() *Space {
 func (s *Space) OnChange(changed func(key []byte), flushed func()) {
 	s.changed, s.flushed = changed, flushed
 }
+
+// OnRemoval makes the space tell which keys it removes of its own accord, since they have
+// expired or memory is short, and whether they are freed later. nil is nobody. What is told
+// must not change the keyspace nor keep the key.
+func (s *Space) OnRemoval(removed func(db *DB, key []byte, later bool)) { s.removed = removed }
 
 // Flush empties the databases first to last. It counts as a change even if
 // they are empty, as in Redis: a replica that should not have had anything is

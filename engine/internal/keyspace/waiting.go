@@ -93,6 +93,20 @@ func (db *DB) Touch(key []byte, events ...Event) {
 // a stream.
 func (db *DB) Change(key []byte, events ...Event) {
 	db.space.Dirty++
+	db.announce(key, events...)
+}
+
+// gone reports that the keyspace has removed a key of its own accord. No command has
+// changed anything by that.
+func (db *DB) gone(key []byte, event Event, later bool) {
+	if db.space.removed != nil {
+		db.space.removed(db, key, later)
+	}
+	db.announce(key, event)
+	db.Offer(key)
+}
+
+func (db *DB) announce(key []byte, events ...Event) {
 	if len(db.watches) > 0 {
 		db.markWatches(string(key))
 	}

@@ -24,6 +24,8 @@ func (h *fakeHost) Permits(args [][]byte) (permitted, known bool) {
 	return !strings.EqualFold(string(args[0]), "flushall"), !strings.EqualFold(string(args[0]), "nonsense")
 }
 
+func (h *fakeHost) Record(bool) {}
+
 func (h *fakeHost) Interrupt(steps int) (stop string) {
 	if h.steps += steps; h.lasts > 0 && h.steps > h.lasts {
 		return "Script killed by user with SCRIPT KILL..."

@@ -211,7 +211,10 @@ func (s *state) setresp(l *glua.LState) int {
 	return 0
 }
 
+// setRepl chooses where the changes of commands go: to the append-only file, to replicas.
+// Both read one log here, so they are recorded if the file is to have them.
 func (s *state) setRepl(l *glua.LState) int {
+	const appendOnlyFile = 1
 	if l.GetTop() != 1 {
 		return raiseReply(l, "ERR redis.set_repl() requires two arguments.")
 	}
@@ -219,6 +222,7 @@ func (s *state) setRepl(l *glua.LState) int {
 	if int64(flags)&^3 != 0 {
 		return raiseReply(l, "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
 	}
+	s.host.Record(int64(flags)&appendOnlyFile != 0)
 	return 0
 }
 

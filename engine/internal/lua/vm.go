@@ -18,6 +18,9 @@ type Host interface {
 	// Permits says whether there is such a command, and whether the user for
 	// whom the script runs may run it.
 	Permits(args [][]byte) (permitted, known bool)
+	// Record says, until the script ends or says otherwise, whether the changes of its
+	// commands are recorded. It begins with true.
+	Record(on bool)
 	// Interrupt is called each time a script has made so many further steps.
 	// If it answers with a text, the script ends with that as its error.
 	Interrupt(steps int) (stop string)
