@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-io/signalbox/engine/internal/conf"
+	"github.com/signalbox-io/signalbox/engine/internal/server"
 )
 
 // Config is a configuration in the language of redis.conf. It serves one
@@ -137,3 +138,38 @@ func (c *Config) listen(name string) (listeners []net.Listener, err error) {
 func (c *Config) Unix() (path string, mode os.FileMode) {
 	return c.settings.Text("unixsocket"), os.FileMode(c.settings.Int("unixsocketperm"))
 }
+
+// defaultSave is when Redis writes snapshots if nobody says otherwise.
+const defaultSave = "3600 1 300 100 60 10000"
+
+// keepIn makes the settings keep the data in a folder, or in memory.
+func keepIn(o *server.Options, dir string, config *Config) error {
+	if o.Settings == nil {
+		o.Settings = conf.New()
+	}
+	if dir == "" {
+		if o.Settings.Bool("appendonly") {
+			return errors.New("appendonly yes: give Dir, the folder to keep the data in")
+		}
+		if o.Settings.Text("save") != "" {
+			return errors.New("save " + o.Settings.Text("save") + ": give Dir, the folder to keep the data in")
+		}
+		return nil
+	}
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	o.Settings.Overrule("dir", absolute)
+	if !o.Settings.Given("save") {
+		o.Settings.Overrule("save", defaultSave)
+	}
+	// A redis.conf that does not mention it means Redis's default.
+	if !o.Settings.Given("appendonly") && (config == nil || config.path == "") {
+		o.Settings.Overrule("appendonly", "yes")
+	}
+	return nil
+}
+
+// Dir is the folder that the configuration names for the data; "" if it names none.
+func (c *Config) Dir() string { return c.settings.Text("dir") }

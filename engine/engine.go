@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 
+	"github.com/signalbox-io/signalbox/engine/internal/disk"
 	"github.com/signalbox-io/signalbox/engine/internal/exec"
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 	"github.com/signalbox-io/signalbox/engine/internal/server"
@@ -35,15 +36,40 @@ type Options struct {
 	// Config are the parameters of a redis.conf and the like; nil for Redis's
 	// defaults. Password, MaxClients, Port and UnixPath come before it.
 	Config *Config
-	// Log takes the messages of scripts (redis.log) with their level, from 0
-	// for debug to 3 for warning. It must return quickly. May be nil.
+	// Dir is the folder to keep the data in, which is made if it is not there; ""
+	// keeps it in memory only. What is kept when is said by the parameters
+	// appendonly, appendfsync and save of Config. Without them it is an append-only file,
+	// on disk within a second, and snapshots now and then. The files are those of
+	// Redis 7. One engine at a time can use a folder.
+	Dir string
+	// LoadInBackground makes Open return before the data in Dir is loaded: clients
+	// are answered LOADING until then, and Loaded waits for it.
+	LoadInBackground bool
+	// Loading is told now and then how far the loading is. It must return quickly. May
+	// be nil.
+	Loading func(LoadProgress)
+	// Log takes the messages of the engine and of scripts (redis.log) with their level,
+	// from 0 for debug to 3 for warning. It must return quickly. May be nil.
 	Log func(level int, message string)
 }
 
-// Engine is a running engine. Its methods may be called from any goroutine.
-type Engine struct{ server *server.Server }
+// LoadProgress tells how far the loading of the data is.
+type LoadProgress = server.Progress
 
-// Open starts an empty engine that listens nowhere yet.
+// ErrNotSafe is for a call whose effect may not be on disk, with appendfsync always. It
+// may have happened, and may be lost with the next crash.
+var ErrNotSafe = server.ErrNotSafe
+
+// Engine is a running engine. Its methods may be called from any goroutine.
+type Engine struct {
+	server *server.Server
+	loaded chan struct{}
+	err    error // of the loading
+}
+
+// Open starts an engine that listens nowhere yet, with what Dir holds, if it is given. The
+// error says what is wrong with the options, the folder, or a file in it; nothing is
+// changed there then.
 func Open(options Options) (*Engine, error) {
 	switch {
 	case options.MaxClients < 0 || int64(options.MaxClients) > math.MaxUint32:
@@ -61,11 +87,43 @@ func Open(options Options) (*Engine, error) {
 	if options.Config != nil {
 		o.Settings, o.ConfigFile = options.Config.settings, options.Config.path
 	}
-	s := server.New(o)
-	if err := s.LoadUsers(); err != nil {
-		return nil, errors.Join(fmt.Errorf("engine: %w", err), s.Close())
+	if err := keepIn(&o, options.Dir, options.Config); err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
 	}
-	return &Engine{s}, nil
+	e := &Engine{server: server.New(o), loaded: make(chan struct{})}
+	err := e.server.LoadUsers()
+	if err == nil && options.Dir != "" {
+		err = e.server.Keep(disk.At(options.Dir))
+	}
+	switch {
+	case err != nil:
+	case options.Dir == "":
+		close(e.loaded)
+	case options.LoadInBackground:
+		go e.load(options.Loading)
+	default:
+		e.load(options.Loading)
+		err = e.err
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("engine: %w", err), e.server.Close())
+	}
+	return e, nil
+}
+
+func (e *Engine) load(progress func(LoadProgress)) {
+	defer close(e.loaded)
+	e.err = e.server.Load(progress)
+}
+
+// Loaded waits until the data is loaded, and returns what went wrong with that: then the
+// engine answers no command that needs data, and is to be closed.
+func (e *Engine) Loaded() error {
+	<-e.loaded
+	if e.err != nil {
+		return fmt.Errorf("engine: %w", e.err)
+	}
+	return nil
 }
 
 // Serve accepts connections from l and serves them until the engine is closed,
@@ -87,8 +145,17 @@ func (e *Engine) Dial() (net.Conn, error) { return e.server.Dial() }
 func (e *Engine) Connections() int { return e.server.Connections() }
 
 // Close closes every listener and connection and waits until all goroutines
-// have ended. It is safe to call more than once.
-func (e *Engine) Close() error { return e.server.Close() }
+// have ended. Data that is kept is on disk then, or the error says why it is not. It is
+// safe to call more than once.
+func (e *Engine) Close() error { return e.Shutdown(context.Background()) }
+
+// Shutdown is Close that does not wait for a last snapshot longer than ctx. The
+// append-only file is brought to the disk in any case.
+func (e *Engine) Shutdown(ctx context.Context) error {
+	err := e.server.Shutdown(ctx)
+	<-e.loaded
+	return err
+}
 
 // Reply is the answer to Do.
 type Reply struct{ value resp.Value }

@@ -22,6 +22,7 @@ func (m *Machine) follow() {
 	for name, apply := range m.followers() {
 		m.heed(name, apply)
 	}
+	m.followPersistence()
 	m.settings.OnChange("requirepass", func() error {
 		m.users.Default().SetPassword(m.settings.Text("requirepass"))
 		return nil

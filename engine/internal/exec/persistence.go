@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-io/signalbox/engine/internal/command"
+	"github.com/signalbox-io/signalbox/engine/internal/conf"
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 )
 
@@ -84,9 +85,27 @@ func (m *Machine) Keep(nowUs int64, log func() LogState) {
 	p.log, p.savedUs, p.savedDirty = log, nowUs, m.space.Dirty
 	p.saves.lastSec, p.rewrites.lastSec = -1, -1
 	p.appending = m.settings.Bool("appendonly")
-	m.heed("save", m.followSave)
+	m.followSave()
+}
+
+// followPersistence makes the machine heed its parameters. Those that nothing would
+// come of are refused.
+func (m *Machine) followPersistence() {
+	const inMemory = conf.Error("data is kept in memory only: start the engine with a folder to keep it in")
 	m.heed("stop-writes-on-bgsave-error", m.judgeDisk)
-	m.settings.OnChange("appendonly", m.followAppendOnly)
+	m.settings.OnChange("save", func() error {
+		if !m.Kept() && m.settings.Text("save") != "" {
+			return inMemory
+		}
+		m.followSave()
+		return nil
+	})
+	m.settings.OnChange("appendonly", func() error {
+		if !m.Kept() {
+			return inMemory
+		}
+		return m.followAppendOnly()
+	})
 }
 
 // Loaded tells how many keys were loaded, and how many were not since their time was over.

@@ -42,9 +42,10 @@ type conn struct {
 	// Guarded by out; never held while anything blocks.
 	out     sync.Mutex
 	pending []byte
-	written int // how much of pending has been written
-	flying  int // how much a goroutine is writing just now
-	told    int // messages among what has not been written yet: what the client did not ask for
+	written int   // how much of pending has been written
+	flying  int   // how much a goroutine is writing just now
+	until   int64 // up to where the log is to be committed before pending may be written
+	told    int   // messages among what has not been written yet: what the client did not ask for
 	writing bool
 	hangup  bool          // close once pending has been written
 	killed  bool          // close, though pending may not have been written
@@ -108,14 +109,17 @@ func (c *conn) process(n int, late bool) bool {
 	if !wasBlocked {
 		c.armTimeout()
 	}
-	c.take()
 	if !goOn {
 		s.machine.Disconnect(c.session) // whoever sees it closed sees it gone
 	}
 	after := s.carryOut()
+	c.take()
 	s.mu.Unlock()
+	if after.commit() != nil {
+		c.lose()
+	}
 	c.flush()
-	settle(after)
+	after.settle()
 	return goOn
 }
 
@@ -191,6 +195,9 @@ func (c *conn) take() {
 	default:
 		c.pending = append(c.pending, c.session.Out.Bytes()...)
 		empty(&c.session.Out)
+	}
+	if k := c.server.keeper; k != nil {
+		c.until = k.appended
 	}
 	c.bound()
 }
@@ -271,6 +278,20 @@ func (c *conn) hangUp() {
 // settle is sink's.
 func (c *conn) settle() { c.flush() }
 
+// lose is sink's.
+func (c *conn) lose() {
+	c.out.Lock()
+	c.broken = true
+	c.out.Unlock()
+}
+
+// mayTell reports whether what is pending may be written: if not, whoever has it
+// committed writes it. c.out is held.
+func (c *conn) mayTell() bool {
+	k := c.server.keeper
+	return k == nil || k.mayTell(c.until)
+}
+
 // kick wakes the reader, so that it runs the requests behind a blocked one.
 func (c *conn) kick() {
 	c.kicked = true
@@ -295,7 +316,7 @@ func (c *conn) flush() {
 	case c.broken, c.killed && c.writing:
 		c.fail()
 		return
-	case c.writing:
+	case c.writing || !c.mayTell():
 		return
 	}
 	if len(c.pending) > c.written {
@@ -330,6 +351,14 @@ func (c *conn) drain() {
 			}
 			c.out.Unlock()
 			return
+		}
+		if !c.mayTell() {
+			until := c.until
+			c.out.Unlock()
+			if c.server.keeper.commit(until) != nil {
+				c.lose()
+			}
+			continue
 		}
 		chunk := c.pending[c.written:]
 		c.pending, c.written, c.flying = nil, 0, len(chunk)
@@ -413,7 +442,7 @@ func (c *conn) end() {
 	delete(s.slow, c)
 	after := s.carryOut()
 	s.mu.Unlock()
-	settle(after)
+	after.settle()
 	c.out.Lock()
 	var drained chan struct{}
 	if c.writing && c.hangup && !c.broken {

@@ -38,6 +38,8 @@ type job struct {
 	peakBytes int64
 	relief    chan struct{} // closed when less waits; nil when nobody has to wait. Under the engine's lock.
 	stop      chan struct{}
+	done      chan struct{} // closed when the machine knows
+	err       error         // how it ended, then
 	stopOnce  sync.Once
 }
 
@@ -48,15 +50,14 @@ func (j *job) cancel() { j.stopOnce.Do(func() { close(j.stop) }) }
 func (k *keeper) begin(kind exec.Job) {
 	s := k.server
 	j := &job{
-		keeper: k, kind: kind, began: time.Now(), stop: make(chan struct{}),
+		keeper: k, kind: kind, began: time.Now(), stop: make(chan struct{}), done: make(chan struct{}),
 		sums: s.machine.Settings().Bool("rdbchecksum"), file: s.machine.Settings().Text("dbfilename"),
 	}
+	k.job = j
 	if err := j.prepare(); err != nil {
-		s.warn("%s: %v", j, err)
 		s.tasks.Go(func() { j.ended(err) }) // not within the step that asked for it
 		return
 	}
-	k.job = j
 	s.tasks.Go(j.run)
 }
 
@@ -92,9 +93,6 @@ func (j *job) run() {
 	err := j.write()
 	if err != nil {
 		j.forget()
-		j.keeper.server.warn("%s: %v", j, err)
-	} else {
-		j.keeper.server.note("%s took %v", j, time.Since(j.began).Round(time.Millisecond))
 	}
 	j.ended(err)
 }
@@ -185,7 +183,7 @@ func (j *job) step(written [][]byte) (done bool, parts [][]byte, err error) {
 // if they need not. The lock is held.
 func (k *keeper) crowded() chan struct{} {
 	j := k.job
-	if j == nil || j.snapshot.Aborted() || j.snapshot.PendingBytes() < crowdedBytes {
+	if j == nil || j.snapshot == nil || j.snapshot.Aborted() || j.snapshot.PendingBytes() < crowdedBytes {
 		return nil
 	}
 	if j.relief == nil {
@@ -213,8 +211,16 @@ func (j *job) forget() {
 func (j *job) ended(err error) {
 	k := j.keeper
 	s := k.server
+	if err != nil {
+		s.warn("%s: %v", j, err)
+	} else {
+		s.note("%s took %v", j, time.Since(j.began).Round(time.Millisecond))
+	}
 	s.lockAtRest()
-	k.job = nil
+	k.job, j.err = nil, err
+	if j.kind == exec.JobSave {
+		k.saveErr = err
+	}
 	if j.kind == exec.JobRewrite {
 		if err == nil {
 			k.warming.Store(false)
@@ -227,6 +233,7 @@ func (j *job) ended(err error) {
 	s.machine.JobEnded(nowUs(), j.peakBytes, err)
 	after := s.carryOut()
 	s.mu.Unlock()
+	close(j.done)
 	after.settle()
 }
 

@@ -38,12 +38,20 @@ type keeper struct {
 	appended int64
 	policy   aof.Policy
 	job      *job
-	mending  bool // a goroutine tries to get the log to work again
+	saveErr  error // of the last snapshot
+	mending  bool  // a goroutine tries to get the log to work again
 
-	committer atomic.Pointer[aof.Log]
-	safe      atomic.Int64 // what is committed, and may be told
-	always    atomic.Bool  // the policy
-	warming   atomic.Bool  // the log is not in force yet: its first base is being written
+	committer atomic.Pointer[committer] // nil: there is no append-only file
+	safe      atomic.Int64              // what is committed, and may be told
+	always    atomic.Bool               // the policy
+	warming   atomic.Bool               // the log is not in force yet: its first base is being written
+}
+
+// committer is a log and at which of the keeper's numbers it began: the numbers go on when
+// the append-only file is turned off and on again.
+type committer struct {
+	log   *aof.Log
+	began int64
 }
 
 // aftermath is what is left to do of a batch when the engine's lock has been given back.
@@ -83,20 +91,21 @@ func (a *aftermath) settle() {
 // append adds what a batch has changed. The lock is held.
 func (k *keeper) append(requests []byte) {
 	if len(requests) > 0 && k.log != nil {
-		k.appended, _ = k.log.Append(requests) // whoever has appended commits: that bounds it
+		seq, _ := k.log.Append(requests) // whoever has appended commits: that bounds it
+		k.appended = k.committer.Load().began + seq
 	}
 }
 
 // commit waits until the log is as safe as the policy promises up to seq.
 func (k *keeper) commit(seq int64) error {
-	if seq <= k.safe.Load() || k.warming.Load() {
+	if k.mayTell(seq) {
 		return nil
 	}
-	log := k.committer.Load()
-	if log == nil {
-		return nil // it was turned off
+	c := k.committer.Load()
+	if c == nil {
+		return nil // it was turned off just now
 	}
-	if err := log.Commit(seq); err != nil && !errors.Is(err, aof.ErrClosed) {
+	if err := c.log.Commit(seq - c.began); err != nil && !errors.Is(err, aof.ErrClosed) {
 		k.trouble()
 		if k.always.Load() {
 			return fmt.Errorf("%w: %w", ErrNotSafe, err)
@@ -108,6 +117,11 @@ func (k *keeper) commit(seq int64) error {
 			return nil
 		}
 	}
+}
+
+// mayTell reports whether what happened up to seq may be told.
+func (k *keeper) mayTell(seq int64) bool {
+	return seq <= k.safe.Load() || k.warming.Load() || k.committer.Load() == nil
 }
 
 // trouble has writes refused until the log works again, and somebody see to that.
@@ -159,7 +173,7 @@ func (k *keeper) mend() {
 		}
 		if state == aof.NeedsBase {
 			s.mu.Lock()
-			s.machine.WantRewrite()
+			s.machine.WantRewrite(nowUs())
 			after := s.carryOut()
 			s.mu.Unlock()
 			after.settle()
@@ -218,10 +232,9 @@ func (k *keeper) openLog() error {
 
 // use makes a log the one that is appended to. The lock is held.
 func (k *keeper) use(log *aof.Log, warming bool) {
-	k.log, k.appended = log, 0
+	k.log = log
 	k.warming.Store(warming)
-	k.safe.Store(0)
-	k.committer.Store(log)
+	k.committer.Store(&committer{log, k.appended})
 	k.server.machine.Propagate(true)
 }
 

@@ -51,41 +51,60 @@ func (s *Server) Load(progress func(Progress)) error {
 	if progress == nil {
 		progress = func(Progress) {}
 	}
+	s.tasks.Add(1)
+	defer s.tasks.Done()
 	l := &loading{keeper: s.keeper, machine: s.machine, began: time.Now(), tell: progress}
 	log, err := l.all()
 	if err != nil {
 		return err
 	}
-	k := s.keeper
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return errors.Join(ErrClosed, closeLog(log))
+		if log != nil {
+			err = log.Close()
+		}
+		return errors.Join(ErrClosed, err)
 	}
-	s.machine.Loaded(nowUs(), l.keys, l.expired)
-	s.machine.Keep(nowUs(), k.state)
-	s.machine.Settings().OnChange("appendfsync", func() error { k.follow(); return nil })
-	if log == nil {
-		s.machine.HoldOff(false)
-		return nil
+	s.keeper.begins(log, l)
+	if l.needsBase {
+		if err := s.keeper.firstBase(); err != nil {
+			return err
+		}
 	}
-	k.use(log, l.needsBase)
-	if !l.needsBase {
-		s.machine.HoldOff(false)
-		return nil
-	}
-	s.machine.WantRewrite()
-	after := s.carryOut()
 	s.machine.HoldOff(false)
-	s.tasks.Go(after.settle)
 	return nil
 }
 
-func closeLog(log *aof.Log) error {
-	if log == nil {
+// begins goes on from what was loaded. The lock is held.
+func (k *keeper) begins(log *aof.Log, l *loading) {
+	m := k.server.machine
+	m.Loaded(l.keys, l.expired)
+	m.Keep(nowUs(), k.state)
+	m.Settings().OnChange("appendfsync", func() error {
+		k.follow()
 		return nil
+	})
+	if log != nil {
+		k.use(log, l.needsBase)
 	}
-	return log.Close()
+}
+
+// firstBase writes what was loaded from elsewhere as the base of the append-only file, and
+// waits for it. The lock is held, but for the waiting.
+func (k *keeper) firstBase() error {
+	s := k.server
+	s.machine.WantRewrite(nowUs())
+	after := s.carryOut()
+	job := k.job
+	s.mu.Unlock()
+	after.settle()
+	<-job.done
+	s.mu.Lock()
+	if s.closed {
+		return ErrClosed
+	}
+	return job.err
 }
 
 // loading is the work of Load.
@@ -99,6 +118,7 @@ type loading struct {
 	before    int64 // bytes of the files that are done
 	keys      int64
 	expired   int64
+	at        int64 // bytes of requests that were run
 	needsBase bool
 }
 
@@ -239,6 +259,7 @@ func (l *loading) file(set *aof.Set, file aof.Source) (err error) {
 	}
 	for err == nil {
 		err = l.requests(reader)
+		l.report(l.at, l.keys)
 	}
 	err = errors.Join(l.ended(err), from.Close())
 	var torn *aof.TornError
@@ -270,7 +291,7 @@ func (l *loading) requests(reader *aof.Reader) error {
 		if err := s.machine.Replay(now, request.Args); err != nil {
 			return fmt.Errorf("byte %d: %w", request.Offset, err)
 		}
-		l.report(l.before+request.End, l.keys)
+		l.at = l.before + request.End
 	}
 	return nil
 }
@@ -295,5 +316,9 @@ func (l *loading) report(loaded, keys int64) {
 		return
 	}
 	l.told = now
+	s := l.keeper.server
+	s.mu.Lock()
+	s.machine.LoadProgress(l.began.UnixMicro(), loaded, l.total)
+	s.mu.Unlock()
 	l.tell(Progress{LoadedBytes: loaded, TotalBytes: l.total, Keys: keys, Elapsed: now.Sub(l.began)})
 }

@@ -30,6 +30,8 @@ func (l *local) hangUp() {}
 
 func (l *local) settle() {}
 
+func (l *local) lose() {} // whoever waits commits
+
 // Do runs one command in process and returns its decoded reply. Each call has
 // a session to itself: nothing carries over from one call to the next.
 func (s *Server) Do(ctx context.Context, args [][]byte) (resp.Value, error) {
@@ -45,20 +47,23 @@ func (s *Server) Do(ctx context.Context, args [][]byte) (resp.Value, error) {
 	if s.closed { // by SHUTDOWN, or while a script ran
 		s.drop(l)
 		s.mu.Unlock()
-		settle(after)
+		after.settle()
 		return resp.Value{}, ErrClosed
 	}
 	if !blocked {
 		value, err := s.giveBack(l)
 		s.mu.Unlock()
-		settle(after)
+		if unsafe := after.commit(); unsafe != nil {
+			value, err = resp.Value{}, unsafe
+		}
+		after.settle()
 		return value, err
 	}
 	if untilUs != 0 {
 		l.timer = time.AfterFunc(time.Until(time.UnixMicro(untilUs)), func() { s.timeout(l.session, number) })
 	}
 	s.mu.Unlock()
-	settle(after)
+	after.settle()
 	return s.await(ctx, l)
 }
 
@@ -76,16 +81,25 @@ func (s *Server) await(ctx context.Context, l *local) (resp.Value, error) {
 		l.timer.Stop()
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if _, _, blocked := l.session.Blocked(); blocked {
 		s.drop(l)
+		s.mu.Unlock()
 		return resp.Value{}, err
 	}
 	select {
 	case <-l.replied: // it came together with the end of the wait, and counts
 	default:
 	}
-	return s.giveBack(l)
+	value, err := s.giveBack(l)
+	after := aftermath{keeper: s.keeper}
+	if after.keeper != nil {
+		after.seq = after.keeper.appended
+	}
+	s.mu.Unlock()
+	if unsafe := after.commit(); unsafe != nil {
+		return resp.Value{}, unsafe
+	}
+	return value, err
 }
 
 func (s *Server) borrow() *local {

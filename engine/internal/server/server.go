@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/binary"
@@ -57,6 +58,7 @@ type Server struct {
 	slow      map[*conn]struct{} // those above a soft limit
 	leave     sync.Once
 	leaving   chan struct{} // closed before done, so that a script gives the lock back
+	keeper    *keeper       // nil: the data is in memory only
 }
 
 // sink is where a session's output goes: a connection, or a call in process.
@@ -69,6 +71,9 @@ type sink interface {
 	hangUp()
 	// settle does what must not be done under the lock. It never waits.
 	settle()
+	// lose ends a connection that must not be told what has happened, since it is
+	// not on disk. settle is called after.
+	lose()
 }
 
 // New starts a server that listens nowhere yet.
@@ -277,32 +282,49 @@ func (s *Server) Connections() int {
 	return len(s.conns)
 }
 
-// carryOut does what a batch asks for on other sessions than its own. The lock
-// is held; those it returns are to be settled after it is given back.
-func (s *Server) carryOut() (after []sink) {
+// carryOut does what a batch asks for besides its own replies. The lock is held; what
+// it returns is to be settled after it is given back.
+func (s *Server) carryOut() (after aftermath) {
 	effects := s.machine.TakeEffects()
+	if k := s.keeper; k != nil {
+		k.append(effects.Propagate)
+		after.keeper, after.seq, after.relief = k, k.appended, k.crowded()
+	}
 	for _, session := range effects.Wake {
 		if sink, ok := s.bySession[session]; ok {
 			sink.deliver()
-			after = append(after, sink)
+			after.sinks = append(after.sinks, sink)
 		}
 	}
 	for _, session := range effects.Close {
 		if sink, ok := s.bySession[session]; ok {
 			sink.hangUp()
-			after = append(after, sink)
+			after.sinks = append(after.sinks, sink)
 		}
 	}
 	if effects.Shutdown {
 		_ = s.stop() // a listener that cannot be closed does not keep the engine open
 	}
+	if s.keeper != nil && !s.closed {
+		if effects.Begin != exec.NoJob {
+			s.keeper.begin(effects.Begin)
+		}
+		if effects.EndLog {
+			s.keeper.endLog()
+		}
+	}
 	s.armExpiry()
 	return after
 }
 
-func settle(after []sink) {
-	for _, sink := range after {
-		sink.settle()
+// note and warn tell whoever takes the engine's messages, by the levels of redis.log.
+func (s *Server) note(format string, args ...any) { s.log(2, format, args...) }
+
+func (s *Server) warn(format string, args ...any) { s.log(3, format, args...) }
+
+func (s *Server) log(level int, format string, args ...any) {
+	if s.options.Log != nil {
+		s.options.Log(level, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -312,7 +334,7 @@ func (s *Server) timeout(session *exec.Session, number uint64) {
 	s.machine.Timeout(nowUs(), session, number)
 	after := s.carryOut()
 	s.mu.Unlock()
-	settle(after)
+	after.settle()
 }
 
 // armExpiry keeps the machine ticking while it has a use for it. The lock is held.
@@ -342,9 +364,10 @@ func (s *Server) tick() {
 		s.ticking = true
 		s.expiry.Reset(soon)
 	}
-	after := append(s.carryOut(), slow...)
+	after := s.carryOut()
+	after.sinks = append(after.sinks, slow...)
 	s.mu.Unlock()
-	settle(after)
+	after.settle()
 }
 
 // checkSlow looks again at the connections above a soft limit, whose time may be
@@ -379,16 +402,48 @@ func (s *Server) interrupt(letIn bool) (now int64, closing bool) {
 	return nowUs(), closing
 }
 
-// Close closes every listener and connection and waits until all has ended.
-// The data is gone. Close is safe to call more than once.
-func (s *Server) Close() error {
+// Close closes every listener and connection and waits until all has ended. What is
+// kept is on disk then, or the error says why not. Close is safe to call more than once.
+func (s *Server) Close() error { return s.Shutdown(context.Background()) }
+
+// Shutdown is Close that gives up writing a last snapshot when ctx ends. The
+// append-only file is on disk in either case.
+func (s *Server) Shutdown(ctx context.Context) error {
 	s.leave.Do(func() { close(s.leaving) })
+	err := s.lastSave(ctx)
 	s.mu.Lock()
-	err := s.stop()
+	err = errors.Join(err, s.stop())
 	s.mu.Unlock()
 	s.tasks.Wait()
-	s.closeMachine()
-	return err
+	return errors.Join(err, s.closeMachine())
+}
+
+// lastSave writes a snapshot if there is a rule to write any.
+func (s *Server) lastSave(ctx context.Context) error {
+	s.lockAtRest()
+	k := s.keeper
+	if k == nil || s.closed || !s.machine.Kept() {
+		s.mu.Unlock()
+		return nil
+	}
+	if k.job != nil && k.job.kind == exec.JobRewrite {
+		k.job.cancel()
+	}
+	if !s.machine.Shutdown(nowUs()) {
+		s.mu.Unlock()
+		return nil
+	}
+	after := s.carryOut()
+	s.mu.Unlock()
+	after.settle()
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		return fmt.Errorf("engine: no snapshot was written at the end: %w", ctx.Err())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return k.saveErr
 }
 
 // stop closes every listener and connection. The lock is held.
@@ -412,8 +467,14 @@ func (s *Server) stop() error {
 	return errors.Join(errs...)
 }
 
-func (s *Server) closeMachine() {
+func (s *Server) closeMachine() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.machine.Close()
+	if s.keeper == nil {
+		return nil
+	}
+	err := s.keeper.close()
+	s.keeper = nil
+	return err
 }

@@ -50,18 +50,10 @@ func (s *Server) applyTLS() error {
 		return nil // TLS is not in use
 	}
 	if err := s.loadTLS(); err != nil {
-		s.log(logWarning, "TLS: "+err.Error())
+		s.warn("TLS: %v", err)
 		return conf.Error("Unable to update TLS configuration. Check server logs.")
 	}
 	return nil
-}
-
-const logWarning = 3 // redis.LOG_WARNING
-
-func (s *Server) log(level int, message string) {
-	if s.options.Log != nil {
-		s.options.Log(level, message)
-	}
 }
 
 func tlsConfig(settings *conf.Settings) (*tls.Config, error) {
