@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/signalbox-io/signalbox/engine/internal/aof"
 	"github.com/signalbox-io/signalbox/engine/internal/disk"
@@ -30,7 +31,7 @@ func do(t *testing.T, conn *difftest.Conn, want string, words ...string) {
 	t.Helper()
 	reply, err := conn.Do(words...)
 	must(t, err)
-	if got := difftest.Format(reply); !strings.Contains(got, want) {
+	if got := reply.String(); !strings.Contains(got, want) {
 		t.Errorf("%v: %s, want %s", words, got, want)
 	}
 }
@@ -69,10 +70,12 @@ func moveToRedis(t *testing.T, dir string, names aof.Names) {
 	do(t, conn, fmt.Sprint(w.last), "DBSIZE")
 	do(t, conn, "17", "GET", "k17")
 	do(t, conn, "started", "BGREWRITEAOF")
-	for rewriting := true; rewriting; {
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for rewriting := true; rewriting; <-again.C {
 		reply, err := conn.Do("INFO", "persistence")
 		must(t, err)
-		info := difftest.Format(reply)
+		info := reply.String()
 		rewriting = !strings.Contains(info, "aof_rewrite_in_progress:0") || !strings.Contains(info, "aof_rewrite_scheduled:0")
 	}
 	do(t, conn, "OK", "SET", "after", "rewrite")
