@@ -17,7 +17,7 @@ func TestCommitsShareSyncs(t *testing.T) {
 		d := memory()
 		l := start(t, d, aof.Options{Policy: aof.Always})
 		before, writes := d.Syncs(), d.Writes()
-		d.SyncTakes = time.Millisecond
+		d.SlowSyncs(time.Millisecond)
 		var clients sync.WaitGroup
 		for n := range 100 {
 			seq, _ := l.Append(request(n + 1))
@@ -67,7 +67,7 @@ func TestSlowSyncHoldsWritersBack(t *testing.T) {
 		d := memory()
 		w := &work{l: start(t, d, aof.Options{Policy: aof.EverySecond})}
 		must(t, w.add(1))
-		d.SyncTakes = 10 * time.Second
+		d.SlowSyncs(10 * time.Second)
 		time.Sleep(2 * time.Second) // one of which the sync has run
 		began := time.Now()
 		must(t, w.add(1))
