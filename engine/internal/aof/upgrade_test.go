@@ -89,3 +89,22 @@ func TestMissingFileIsRefused(t *testing.T) {
 		t.Error("a set without one of its files was opened")
 	}
 }
+
+// aof-load-truncated: what a kill has torn is trimmed, and the log goes on there.
+func TestTornTailIsTrimmedAndGoneOnWith(t *testing.T) {
+	d := memory()
+	w := &work{l: start(t, d, aof.Options{})}
+	must(t, w.add(3))
+	must(t, w.l.Close())
+	name := "appendonlydir/appendonly.aof.1.incr.aof"
+	d.Damage(name, func(b []byte) []byte { return b[:len(b)-1] })
+	set, err := aof.Open(d, aof.DefaultNames)
+	must(t, err)
+	must(t, set.Trim(int64(2*len(request(1)))))
+	l, err := set.Start(aof.Options{})
+	must(t, err)
+	w = &work{l: l, last: 2}
+	must(t, w.add(2))
+	must(t, l.Close())
+	wantNumbers(t, d, 4)
+}
