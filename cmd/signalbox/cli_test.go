@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -34,7 +35,7 @@ import (
 //	until PATTERN COMMAND…        run a command until its output matches
 //	untilfile FILE                wait for a file
 //	signal SIG holder|queue NAME  signal the signalbox that holds NAME, or waits first for it
-//	redis ARGUMENT…               start a redis-server, and set $REDIS to its address
+//	redis ARGUMENT…               start a redis-server, and set $REDIS to its address, $HOST and $PORT
 //	serving FILE                  wait for the output of serve --json, and set $TCP, $TLS, $SERVER (its process id)
 //	certificate NAME              make NAME.pem and NAME.key, for 127.0.0.1
 
@@ -61,7 +62,12 @@ func TestScripts(t *testing.T) {
 			"status": exitsWith, "until": until, "untilfile": untilFile, "signal": signalOwner, "serving": serving,
 			"certificate": certificate,
 			"redis": func(ts *testscript.TestScript, _ bool, args []string) {
-				ts.Setenv("REDIS", difftest.Redis(t, args...).Addr)
+				addr := difftest.Redis(t, args...).Addr
+				host, port, err := net.SplitHostPort(addr)
+				ts.Check(err)
+				ts.Setenv("REDIS", addr)
+				ts.Setenv("HOST", host)
+				ts.Setenv("PORT", port)
 			},
 		},
 	})

@@ -41,6 +41,11 @@ var laws = []law{
 	{"engine/internal/conf/", "engine/internal/exec/", "the configuration does not know what it governs"},
 	{"engine/internal/exec/", "engine/internal/server/", "the core does not know its shell"},
 	{"engine/internal/lua/", "engine/internal/exec/", "scripts reach the core through an interface of their own"},
+	{"engine/internal/aof/", "engine/internal/exec/", "the log knows requests as bytes"},
+	{"engine/internal/aof/", "engine/internal/command/", "the log knows requests as bytes"},
+	{"engine/internal/aof/", "engine/internal/keyspace/", "the log knows requests as bytes"},
+	{"engine/internal/aof/", "engine/internal/server/", "the log does not know its shell"},
+	{"engine/internal/disk/", "engine/internal/aof/", "the disk does not know what is on it"},
 	{"engine/internal/resp/", "engine/", "the protocol knows nothing of the engine"},
 }
 

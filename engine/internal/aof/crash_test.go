@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/signalbox-io/signalbox/engine/internal/aof"
 	"github.com/signalbox-io/signalbox/engine/internal/disk/disktest"
@@ -65,6 +67,28 @@ func TestPowerCutAtEveryStepLosesNothingPromised(t *testing.T) {
 	}
 }
 
+// Where nothing is promised but order, order is kept.
+func TestPowerCutKeepsOrderInEveryPolicy(t *testing.T) {
+	for _, policy := range []aof.Policy{aof.EverySecond, aof.Never} {
+		whole := memory()
+		life(whole, policy)
+		for step := range whole.Steps() + 1 {
+			d := memory()
+			d.CutAfter(step)
+			life(d, policy)
+			for seed := range uint64(20) {
+				found, err := numbers(d.PowerCut(seed))
+				if err == nil {
+					err = inOrder(found, 0)
+				}
+				if err != nil {
+					t.Fatalf("step %d of %d, seed %d: %v", step, whole.Steps(), seed, err)
+				}
+			}
+		}
+	}
+}
+
 // A second power cut while the first one is being mended.
 func TestPowerCutDuringRecoveryLosesNothingPromised(t *testing.T) {
 	whole := memory()
@@ -118,25 +142,27 @@ func TestKillAtEveryStepLosesNothingPromised(t *testing.T) {
 func TestFailedSyncPromisesNothing(t *testing.T) {
 	whole := memory()
 	life(whole, aof.Always)
-	for fail := range whole.Steps() {
-		for _, folders := range []bool{false, true} {
+	for fail := 0; fail < whole.Steps()/2; fail += 2 {
+		for cut := fail % 3; cut < 40; cut += 3 {
+			folders := cut%2 == 0
 			d := memory()
-			promised := lifeWithFailure(t, d, fail, folders)
-			for seed := range uint64(20) {
+			promised := lifeWithFailure(t, d, fail, folders, cut/2)
+			for seed := range uint64(5) {
 				found, err := numbers(d.PowerCut(seed))
 				if err == nil {
 					err = inOrder(found, promised)
 				}
 				if err != nil {
-					t.Fatalf("syncs fail after step %d (folders: %v), seed %d: %v", fail, folders, seed, err)
+					t.Fatalf("syncs fail after step %d (folders: %v), power after %d more, seed %d: %v", fail, folders, cut/2, seed, err)
 				}
 			}
 		}
 	}
 }
 
-// lifeWithFailure works until some step, from where one sync fails, and goes on whatever happens.
-func lifeWithFailure(t *testing.T, d *disktest.Disk, step int, folders bool) (promised int) {
+// lifeWithFailure works until some step, from where one sync fails, and goes on whatever happens until the power
+// fails too.
+func lifeWithFailure(t *testing.T, d *disktest.Disk, step int, folders bool, cut int) (promised int) {
 	set, err := aof.Open(d, aof.DefaultNames)
 	must(t, err)
 	l, err := set.Start(aof.Options{Policy: aof.Always})
@@ -146,6 +172,7 @@ func lifeWithFailure(t *testing.T, d *disktest.Disk, step int, folders bool) (pr
 	for range 8 {
 		if !failed && d.Steps() >= step {
 			failed = true
+			d.CutAfter(cut)
 			if folders {
 				d.FailFolderSyncs(1)
 			} else {
@@ -165,7 +192,9 @@ func lifeWithFailure(t *testing.T, d *disktest.Disk, step int, folders bool) (pr
 	return w.promised
 }
 
-func TestFailedSyncIsMendedByARewriteOnly(t *testing.T) {
+func TestFailedSyncIsMendedByARewriteOnly(t *testing.T) { synctest.Test(t, mendedByARewriteOnly) }
+
+func mendedByARewriteOnly(t *testing.T) {
 	d := memory()
 	w := &work{l: start(t, d, aof.Options{Policy: aof.Always})}
 	must(t, w.add(3))
@@ -195,7 +224,11 @@ func TestFailedSyncIsMendedByARewriteOnly(t *testing.T) {
 	if err := w.add(1); !errors.As(err, &failed) {
 		t.Errorf("%v, want nothing promised before Finish", err)
 	}
+	time.Sleep(2100 * time.Millisecond) // by then it is written all the same
 	must(t, r.Finish())
+	for seed := range uint64(20) {
+		wantNumbers(t, d.PowerCut(seed), 6)
+	}
 	if s := w.l.Status(); s.State != aof.Healthy || s.Err != nil {
 		t.Errorf("after the rewrite: %v", s.Err)
 	}
@@ -235,8 +268,7 @@ func TestFullDiskIsFoundAndRecovers(t *testing.T) {
 	}
 }
 
-// A disk that refuses even to cut off the piece that it wrote gets it cut off before the next write.
-func TestReadOnlyDiskAfterShortWrite(t *testing.T) {
+func TestReadOnlyDiskIsFoundAndRecovers(t *testing.T) {
 	d := memory()
 	w := &work{l: start(t, d, aof.Options{})}
 	must(t, w.add(1))

@@ -65,7 +65,8 @@ func numbers(d disk.Disk) (found []int, err error) {
 		}
 		var torn *aof.TornError
 		var damaged *aof.FormatError
-		if !errors.Is(err, io.EOF) && !(file.Last && (errors.As(err, &torn) || errors.As(err, &damaged))) {
+		mendable := file.Last && (errors.As(err, &torn) || errors.As(err, &damaged))
+		if !errors.Is(err, io.EOF) && !mendable {
 			return nil, fmt.Errorf("%s: %w", file.Name, err)
 		}
 	}

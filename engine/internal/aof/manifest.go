@@ -43,10 +43,10 @@ type Manifest struct {
 	History []Entry
 }
 
-const (
-	maxManifestLine  = 1024    // as Redis has it, line end included
-	maxManifestBytes = 4 << 20 // some ten thousand files; Redis fails long before
-)
+// MaxManifestBytes bounds a manifest: some ten thousand files.
+const MaxManifestBytes = 4 << 20
+
+const maxManifestLine = 1024 // as Redis has it, line end included
 
 // ManifestError says what is wrong with a manifest.
 type ManifestError struct {
@@ -67,8 +67,8 @@ func ParseManifest(text []byte) (*Manifest, error) {
 	if len(text) == 0 {
 		return nil, &ManifestError{Reason: "it is empty"}
 	}
-	if len(text) > maxManifestBytes {
-		return nil, &ManifestError{Reason: fmt.Sprintf("it is longer than %d bytes", maxManifestBytes)}
+	if len(text) > MaxManifestBytes {
+		return nil, &ManifestError{Reason: fmt.Sprintf("it is longer than %d bytes", MaxManifestBytes)}
 	}
 	for number := 1; len(text) > 0; number++ {
 		line := text[:min(len(text), maxManifestLine)]
@@ -195,7 +195,7 @@ func readManifest(d disk.Disk, names Names) (m *Manifest, err error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(file, maxManifestBytes+1))
+	text, err := io.ReadAll(io.LimitReader(file, MaxManifestBytes+1))
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}

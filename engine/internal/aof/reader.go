@@ -16,7 +16,7 @@ import (
 //
 // What Redis 7.0 loads is read, and what it refuses is refused: lines are taken at most
 // 127 bytes at a time, numbers end where their digits end, and what ends an argument is
-// passed over unseen. A file may end in the middle of a request, or of a transaction, because its
+// passed over unseen. (One exception: NUL bytes in headers, see number.) A file may end in the middle of a request, or of a transaction, because its
 // writer was killed: that is a *TornError, and all else a *FormatError. Strict is for tools
 // that look for damage: it reads as redis-check-aof does.
 
@@ -286,6 +286,11 @@ func (r *Reader) line() ([]byte, error) {
 func (r *Reader) number(line []byte, start int64) (int64, error) {
 	if len(line) == 1 {
 		return 0, r.torn("a header is cut short")
+	}
+	// Redis would read up to the NUL and pass over the rest of the line. But nobody writes one: it is a hole that
+	// a power cut has left, and what is behind it belongs to another request.
+	if bytes.IndexByte(line, 0) >= 0 {
+		return 0, r.damaged(start, "a header with a NUL byte")
 	}
 	if r.Strict {
 		if line[len(line)-1] != '\n' && len(line) < maxLineBytes {

@@ -126,8 +126,8 @@ func (r *Rewrite) Create(kind BaseKind) (disk.File, error) {
 }
 
 // Finish makes what was written to the file of Create the base. When it returns without error, that and
-// everything appended since is what is loaded, and a Log that needed a base is Healthy. An error
-// is as Abort, and nothing is lost.
+// what was committed since is what is loaded, and a Log that needed a base is Healthy, if nothing has failed since.
+// After an error it is as after Abort.
 func (r *Rewrite) Finish() error {
 	if r.over || r.base == nil {
 		return errors.New("aof: there is no base to finish a rewrite with")

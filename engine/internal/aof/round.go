@@ -113,9 +113,7 @@ func (l *Log) sync() {
 		return
 	}
 	l.lastSync = time.Now()
-	if !l.unsynced {
-		l.synced = max(l.synced, upTo)
-	}
+	l.synced = max(l.synced, upTo)
 }
 
 // fail notes that what is in an incremental file may be lost.

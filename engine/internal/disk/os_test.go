@@ -88,8 +88,13 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 		if _, err := disk.At(path).Lock("lock"); err != nil {
 			t.Fatal(err)
 		}
-		os.Stdout.WriteString("locked\n")
-		io.Copy(io.Discard, os.Stdin)
+		_, err := os.Stdout.WriteString("locked\n")
+		if err == nil {
+			_, err = io.Copy(io.Discard, os.Stdin)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		t.Skip("was the other process")
 	}
 	path := t.TempDir()
@@ -117,7 +122,7 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 	if err := other.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	other.Wait() // with an error: it was killed
+	_ = other.Wait() // it was killed
 	lock, err := disk.At(path).Lock("lock")
 	if err != nil {
 		t.Fatal(err)

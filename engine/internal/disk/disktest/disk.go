@@ -35,13 +35,10 @@ import (
 // ErrPowerCut is what every operation returns when the power is gone.
 var ErrPowerCut = errors.New("the power is gone")
 
-// Disk is a disk in memory. Its exported fields may be set before it is used, or while
-// nobody else uses it.
+// Disk is a disk in memory.
 type Disk struct {
-	// SyncTakes is how long the sync of a file takes.
-	SyncTakes time.Duration
-
 	mu       sync.Mutex
+	syncTime time.Duration
 	folders  map[string]*folder
 	locks    map[string]bool
 	steps    int
@@ -125,6 +122,9 @@ func (d *Disk) FullAfter(bytes int64) { set(d, &d.room, bytes) }
 
 // FailSyncs makes the next n syncs of files fail.
 func (d *Disk) FailSyncs(n int) { set(d, &d.failSync, n) }
+
+// SlowSyncs makes the sync of a file take so long.
+func (d *Disk) SlowSyncs(take time.Duration) { set(d, &d.syncTime, take) }
 
 // FailFolderSyncs makes the next n syncs of folders fail.
 func (d *Disk) FailFolderSyncs(n int) { set(d, &d.failDir, n) }

@@ -73,9 +73,9 @@ func (f *file) Sync() error {
 		return err
 	}
 	changes := len(f.node.changes)
-	if f.d.SyncTakes > 0 {
+	if take := f.d.syncTime; take > 0 {
 		f.d.mu.Unlock()
-		time.Sleep(f.d.SyncTakes)
+		time.Sleep(take)
 		f.d.mu.Lock()
 	}
 	failed := f.d.failSync > 0
