@@ -165,6 +165,32 @@ func (p *play) compareLife() {
 	}
 }
 
+// TestReplayKnowsHowFarGroupsHaveRead: Redis's log does not say how many entries were read,
+// but it follows from it.
+func TestReplayKnowsHowFarGroupsHaveRead(t *testing.T) {
+	const nowUs = 1_700_000_000_000_000
+	m, r := exec.New(exec.Options{}, nowUs), newReplica(t, nowUs)
+	defer m.Close()
+	m.Propagate(true)
+	for _, request := range []string{
+		"XGROUP CREATE x g 0 MKSTREAM", "XADD x 1-1 f v", "XADD x 1-2 f v", "XADD x 1-3 f v", "XADD x 1-4 f v", "XADD x 1-5 f v",
+		"XREADGROUP GROUP g c COUNT 2 STREAMS x >", "XDEL x 1-3", "XGROUP CREATE x h 1-1", "XREADGROUP GROUP h c COUNT 1 STREAMS x >",
+		"XREADGROUP GROUP g c NOACK COUNT 1 STREAMS x >", "XGROUP CREATE x i 0", "XREADGROUP GROUP i c COUNT 3 STREAMS x >",
+		"XACK x i 1-1", "XCLAIM x i d 0 1-2", "XCLAIM x i d 0 1-4 LASTID 1-5",
+	} {
+		ask(t, m, nowUs, strings.Fields(request)...)
+		r.replay(m.TakeEffects().Propagate)
+		want, got := ask(t, m, nowUs, "XINFO", "GROUPS", "x"), ask(t, r.m, nowUs, "XINFO", "GROUPS", "x")
+		if want != got {
+			t.Errorf("after %s: %s, want %s", request, got, want)
+		}
+	}
+	want, got := ask(t, m, nowUs, "XINFO", "STREAM", "x", "FULL"), ask(t, r.m, nowUs, "XINFO", "STREAM", "x", "FULL")
+	if want != got {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
 // TestExpiredAndEvictedKeysArePropagated: those that expire while nobody looks, and those
 // that are evicted, which come before the request that needs the room.
 func TestExpiredAndEvictedKeysArePropagated(t *testing.T) {
