@@ -215,8 +215,7 @@ func xclaim(c *Ctx) error {
 	c.PropagateNothing() // but what it comes to
 	advanced := group.LastID.Less(r.lastID)
 	if advanced {
-		group.LastID = r.lastID
-		changedGroup(c, c.Args[1])
+		r.advance()
 	}
 	for _, id := range r.ids {
 		r.claimOne(id)
@@ -226,6 +225,17 @@ func xclaim(c *Ctx) error {
 	}
 	r.write()
 	return nil
+}
+
+// advance moves the group to LASTID. A log tells of each entry that was read by a claim
+// with the entry's own ID there; then the group has read one entry more.
+func (r *claimRequest) advance() {
+	if wasRead := len(r.ids) == 1 && r.ids[0] == r.lastID; wasRead && r.c.Space.Loading {
+		r.stream.Advance(r.group, r.lastID)
+	} else {
+		r.group.LastID = r.lastID
+	}
+	changedGroup(r.c, r.c.Args[1])
 }
 
 func (r *claimRequest) claimOne(id ds.StreamID) {

@@ -56,10 +56,10 @@ var parameters = []Param{
 
 	// Memory.
 	{Name: "activerehashing", Kind: Bool, Default: "yes", Role: Idle},
-	{Name: "lazyfree-lazy-eviction", Kind: Bool, Default: "no", Role: Idle},
-	{Name: "lazyfree-lazy-expire", Kind: Bool, Default: "no", Role: Idle},
+	{Name: "lazyfree-lazy-eviction", Kind: Bool, Default: "no"},
+	{Name: "lazyfree-lazy-expire", Kind: Bool, Default: "no"},
 	{Name: "lazyfree-lazy-server-del", Kind: Bool, Default: "no", Role: Idle},
-	{Name: "lazyfree-lazy-user-del", Kind: Bool, Default: "no", Role: Idle},
+	{Name: "lazyfree-lazy-user-del", Kind: Bool, Default: "no"},
 	{Name: "lazyfree-lazy-user-flush", Kind: Bool, Default: "no", Role: Idle},
 	{Name: "activedefrag", Kind: Bool, Default: "no", Role: Absent},
 	{Name: "maxmemory-policy", Kind: Enum, Default: "noeviction", Choices: []string{"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction"}},

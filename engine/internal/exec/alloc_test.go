@@ -1,6 +1,7 @@
 package exec_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/signalbox-io/signalbox/engine/internal/exec"
@@ -9,8 +10,15 @@ import (
 // TestCommonCommandsDoNotAllocate holds the way of a command through the
 // machine to what the command itself needs.
 func TestCommonCommandsDoNotAllocate(t *testing.T) {
+	for _, propagate := range []bool{false, true} {
+		t.Run(fmt.Sprintf("propagate=%v", propagate), func(t *testing.T) { commonCommandsDoNotAllocate(t, propagate) })
+	}
+}
+
+func commonCommandsDoNotAllocate(t *testing.T, propagate bool) {
 	m := exec.New(exec.Options{Password: "secret"}, 1)
 	defer m.Close()
+	m.Propagate(propagate)
 	s := m.ConnectLocal(1)
 	for _, request := range [][]string{
 		{"SET", "key", "value"},
@@ -24,6 +32,8 @@ func TestCommonCommandsDoNotAllocate(t *testing.T) {
 		{"SADD", "s", "m"},
 		{"ZSCORE", "z", "m"},
 		{"TTL", "key"},
+		{"PEXPIREAT", "key", "4102444800000"},
+		{"EXPIRE", "key", "1000"},
 	} {
 		args := make([][]byte, len(request))
 		for i, word := range request {

@@ -8,8 +8,9 @@
 // goroutine, no lock, no socket and no clock: the shell (package server) calls
 // it under one lock, hands in the time, and carries the effects out: it writes
 // the replies of the sessions in Effects.Wake, closes those in Effects.Close,
-// and calls Timeout when a blocked session's time is up. So whole engines run
-// in virtual time, and a run can be repeated.
+// and calls Timeout when a blocked session's time is up. Effects.Propagate is what
+// has changed, for a log or for replicas, if the shell has asked for it. So whole
+// engines run in virtual time, and a run can be repeated.
 //
 // The way of a command is one way:
 //
@@ -24,7 +25,8 @@
 // say; running.go a script while it runs, and how it lets others in; permission.go the
 // checks of access control; notify.go, tracking.go, monitor.go who is told of changes
 // and commands; stats.go, slowlog.go, latency.go, histogram.go, rates.go what is counted
-// and measured; memory.go, limits.go what is bounded; follow.go the parameters;
+// and measured; propagate.go what a log of all changes has, replay.go how it is run again;
+// memory.go, limits.go what is bounded; follow.go the parameters;
 // connection.go, client.go, config.go, acl.go, info.go, debug.go, introspect.go,
 // shutdown.go the
 // commands on the engine itself. To add a command of the engine itself, add its record to the family

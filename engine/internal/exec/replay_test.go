@@ -171,7 +171,34 @@ func (p *play) compareLife() {
 	}
 }
 
-// TestExpiredKeysArePropagatedAlone: nobody looks at them; and those that are evicted.
+// TestReplayKnowsHowFarGroupsHaveRead: Redis's log does not say how many entries were read,
+// but it follows from it.
+func TestReplayKnowsHowFarGroupsHaveRead(t *testing.T) {
+	const nowUs = 1_700_000_000_000_000
+	m, r := exec.New(exec.Options{}, nowUs), newReplica(t, nowUs)
+	defer m.Close()
+	m.Propagate(true)
+	for _, request := range []string{
+		"XGROUP CREATE x g 0 MKSTREAM", "XADD x 1-1 f v", "XADD x 1-2 f v", "XADD x 1-3 f v", "XADD x 1-4 f v", "XADD x 1-5 f v",
+		"XREADGROUP GROUP g c COUNT 2 STREAMS x >", "XDEL x 1-3", "XGROUP CREATE x h 1-1", "XREADGROUP GROUP h c COUNT 1 STREAMS x >",
+		"XREADGROUP GROUP g c NOACK COUNT 1 STREAMS x >", "XGROUP CREATE x i 0", "XREADGROUP GROUP i c COUNT 3 STREAMS x >",
+		"XACK x i 1-1", "XCLAIM x i d 0 1-2", "XCLAIM x i d 0 1-4 LASTID 1-5",
+	} {
+		ask(t, m, nowUs, strings.Fields(request)...)
+		r.replay(m.TakeEffects().Propagate)
+		want, got := ask(t, m, nowUs, "XINFO", "GROUPS", "x"), ask(t, r.m, nowUs, "XINFO", "GROUPS", "x")
+		if want != got {
+			t.Errorf("after %s: %s, want %s", request, got, want)
+		}
+	}
+	want, got := ask(t, m, nowUs, "XINFO", "STREAM", "x", "FULL"), ask(t, r.m, nowUs, "XINFO", "STREAM", "x", "FULL")
+	if want != got {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// TestExpiredAndEvictedKeysArePropagated: those that expire while nobody looks, and those
+// that are evicted, which come before the request that needs the room.
 func TestExpiredAndEvictedKeysArePropagated(t *testing.T) {
 	const startUs = 1_700_000_000_000_000
 	m := exec.New(exec.Options{Seed: 1}, startUs)
@@ -189,8 +216,8 @@ func TestExpiredAndEvictedKeysArePropagated(t *testing.T) {
 	ask(t, m, startUs, "CONFIG", "SET", "maxmemory", "50000")
 	m.TakeEffects()
 	ask(t, m, startUs, "SET", "d", "v")
-	got := texts(requestsOf(t, m.TakeEffects().Propagate))
-	if want := `["UNLINK" "c"] ["SET" "d" "v"]`; strings.Join(got, " ") != want {
+	got := propagated(t, m)
+	if want := `["UNLINK" "c"] ["SET" "d" "v"]`; got != want {
 		t.Errorf("evicted: %s, want %s", got, want)
 	}
 }
@@ -201,17 +228,144 @@ func TestPropagationBeginsWithItsDatabase(t *testing.T) {
 	defer m.Close()
 	ask(t, m, 1, "SET", "before", "v")
 	m.Propagate(true)
-	for range 2 {
-		ask(t, m, 1, "SET", "k", "v")
-	}
+	ask(t, m, 1, "INCR", "a")
+	ask(t, m, 1, "INCR", "b")
 	m.PropagateAnew()
-	ask(t, m, 1, "SET", "k", "v")
+	ask(t, m, 1, "INCR", "c")
+	const all = `["SELECT" "0"] ["INCR" "a"] ["INCR" "b"] ["SELECT" "0"] ["INCR" "c"]`
+	if got := propagated(t, m); got != all {
+		t.Errorf("%s, want %s", got, all)
+	}
 	m.Propagate(false)
+	ask(t, m, 1, "INCR", "d")
+	if got := propagated(t, m); got != "" {
+		t.Errorf("while it is off: %s", got)
+	}
 	m.Propagate(true)
-	ask(t, m, 1, "GET", "k")
-	ask(t, m, 1, "SET", "k", "v")
-	got := strings.Join(texts(requestsOf(t, m.TakeEffects().Propagate)), " ")
-	if want := `["SELECT" "0"] ["SET" "k" "v"]`; got != want {
-		t.Errorf("after it was turned off and on: %s", got)
+	ask(t, m, 1, "INCR", "e")
+	if got := propagated(t, m); got != `["SELECT" "0"] ["INCR" "e"]` {
+		t.Errorf("after it was turned on again: %s", got)
+	}
+}
+
+// propagated is what has been propagated since it was last asked for.
+func propagated(t testing.TB, m *exec.Machine) string {
+	t.Helper()
+	return strings.Join(texts(requestsOf(t, m.TakeEffects().Propagate)), " ")
+}
+
+// TestReplayTakesNoForeignLog: a log that is not ours is refused, by the name of the
+// command; a command that fails says why.
+func TestReplayTakesNoForeignLog(t *testing.T) {
+	for _, c := range []struct{ request, want string }{
+		{"NOSUCH a", "NOSUCH"},
+		{"SET k", "wrong number of arguments for 'set'"},
+		{"XGROUP NOSUCH k", "NOSUCH"},
+		{"MONITOR", "MONITOR"},
+		{"SUBSCRIBE c", "SUBSCRIBE"},
+		{"SHUTDOWN", "SHUTDOWN"},
+		{"CONFIG SET maxmemory 1", "CONFIG"},
+		{"CLIENT REPLY OFF", "CLIENT"},
+		{"INCR text", "incr: ERR value is not an integer"},
+		{"SELECT 99", "select: ERR DB index is out of range"},
+		{"EXEC", "exec: ERR EXEC without MULTI"},
+	} {
+		m := exec.New(exec.Options{}, 1)
+		if err := m.Replay(1, argsOf("SET", "text", "v")); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Replay(1, argsOf(strings.Fields(c.request)...)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.request, err, c.want)
+		}
+		m.Close()
+	}
+	m := exec.New(exec.Options{}, 1)
+	defer m.Close()
+	if err := m.Replay(1, nil); err == nil {
+		t.Error("a request without words is taken")
+	}
+}
+
+// TestReplayFindsTheEndMissing: a transaction whose EXEC is not in the log has not been.
+func TestReplayFindsTheEndMissing(t *testing.T) {
+	m := exec.New(exec.Options{}, 1)
+	defer m.Close()
+	for _, request := range []string{"SET k 1", "MULTI", "INCR k", "SPOP none"} {
+		if err := m.Replay(1, argsOf(strings.Fields(request)...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !m.Replayed() {
+		t.Error("nobody is told")
+	}
+	if got := ask(t, m, 1, "GET", "k"); got != `"1"` {
+		t.Errorf("k is %s", got)
+	}
+	if m.Replayed() {
+		t.Error("it is told twice")
+	}
+}
+
+// TestReplayErrorInsideTransaction: the error of a command between MULTI and EXEC is that
+// of the EXEC, and the others are run.
+func TestReplayErrorInsideTransaction(t *testing.T) {
+	m := exec.New(exec.Options{}, 1)
+	defer m.Close()
+	var err error
+	for _, request := range []string{"MULTI", "SET k v", "INCR k", "SET l v", "EXEC"} {
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = m.Replay(1, argsOf(strings.Fields(request)...))
+	}
+	if err == nil || !strings.Contains(err.Error(), "not an integer") {
+		t.Errorf("EXEC: %v", err)
+	}
+	m.Replayed()
+	if got := ask(t, m, 1, "GET", "l"); got != `"v"` {
+		t.Errorf("l is %s", got)
+	}
+}
+
+// TestReplayDecidesNothingAgain: what has expired since is there for the requests that saw
+// it, memory is not short, and a trim is as long as it was. It ends with the replay.
+func TestReplayDecidesNothingAgain(t *testing.T) {
+	const nowUs = 1_700_000_000_000_000
+	m := exec.New(exec.Options{}, nowUs)
+	defer m.Close()
+	m.Propagate(true)
+	listener := m.ConnectLocal(nowUs)
+	m.Step(nowUs, listener, argsOf("PSUBSCRIBE", "*"))
+	listener.Out.Reset()
+	ask(t, m, nowUs, "CONFIG", "SET", "notify-keyspace-events", "KEA", "maxmemory", "1")
+	m.TakeEffects()
+	for _, request := range []string{
+		"SET old 1 PXAT 1000", "INCR old", "PERSIST old", "SET gone 1", "PEXPIREAT gone 1000", "APPEND gone 2", "RPUSH l a",
+		"PEXPIREAT l 1000", "RPUSH l b", "RENAME l m", "PERSIST m", "BLPOP m 0",
+		"XADD x MAXLEN = 1 LIMIT 5 1-1 f v", "XADD x MAXLEN = 1 LIMIT 5 1-2 f v", "XTRIM x MINID = 1-2 LIMIT 100",
+		"EVAL return(redis.call('INCR',KEYS[1])) 1 n",
+	} {
+		if err := m.Replay(nowUs, argsOf(strings.Fields(request)...)); err != nil {
+			t.Errorf("%s: %v", request, err)
+		}
+	}
+	if m.Tick(nowUs); m.Replayed() {
+		t.Error("there was no transaction")
+	}
+	if effects := m.TakeEffects(); listener.Out.Len() > 0 || effects.Wake != nil || effects.Propagate != nil {
+		t.Errorf("somebody is told: %q, %q", listener.Out.Bytes(), effects.Propagate)
+	}
+	for key, want := range map[string]string{"old": `"2"`, "gone": "(nil)", "n": `"1"`} {
+		if got := ask(t, m, nowUs, "GET", key); got != want {
+			t.Errorf("%s is %s, want %s", key, got, want)
+		}
+	}
+	for want, words := range map[string][]string{"(integer) 1": {"XLEN", "x"}, `1) "b"`: {"LRANGE", "m", "0", "-1"}} {
+		if got := ask(t, m, nowUs, words...); got != want {
+			t.Errorf("%q: %s, want %s", words, got, want)
+		}
+	}
+	if listener.Out.Len() == 0 {
+		t.Error("nobody is told of events after the replay")
 	}
 }

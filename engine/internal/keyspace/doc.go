@@ -11,6 +11,9 @@
 // whole engine runs in virtual time. It starts nothing and locks nothing: the
 // engine runs one command at a time.
 //
+// What is removed by no command, since it has expired or memory is short, is told to one
+// listener (Space.OnRemoval): nobody could know from the commands.
+//
 // Besides data it keeps the two things that must be told when a key changes:
 // the WATCHes on it, and the queue of clients that block on it. Commands
 // report a change with DB.Touch and know nothing of either.

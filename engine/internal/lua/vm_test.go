@@ -173,6 +173,8 @@ func (benchHost) Permits([][]byte) (permitted, known bool) { return true, true }
 
 func (benchHost) Interrupt(int) string { return "" }
 
+func (benchHost) Record(bool) {}
+
 func (benchHost) Call(args [][]byte, out *resp.Writer) {
 	switch len(args[0]) {
 	case 3:
