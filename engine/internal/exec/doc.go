@@ -25,6 +25,7 @@
 // checks of access control; notify.go, tracking.go, monitor.go who is told of changes
 // and commands; stats.go, slowlog.go, latency.go, histogram.go, rates.go what is counted
 // and measured; memory.go, limits.go what is bounded; follow.go the parameters;
+// snapshot.go, snapshot_large.go, load.go, savepoints.go the data as a file and back;
 // connection.go, client.go, config.go, acl.go, info.go, debug.go, introspect.go,
 // shutdown.go the
 // commands on the engine itself. To add a command of the engine itself, add its record to the family
