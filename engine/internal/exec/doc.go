@@ -26,7 +26,9 @@
 // checks of access control; notify.go, tracking.go, monitor.go who is told of changes
 // and commands; stats.go, slowlog.go, latency.go, histogram.go, rates.go what is counted
 // and measured; propagate.go what a log of all changes has, replay.go how it is run again;
-// memory.go, limits.go what is bounded; follow.go the parameters;
+// persistence.go, savepoints.go when files are written, snapshot.go, snapshot_large.go,
+// load.go the data as a file and back; memory.go, limits.go what is bounded; follow.go
+// the parameters;
 // connection.go, client.go, config.go, acl.go, info.go, debug.go, introspect.go,
 // shutdown.go the
 // commands on the engine itself. To add a command of the engine itself, add its record to the family

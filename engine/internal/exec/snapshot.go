@@ -26,8 +26,9 @@ import (
 // is written: PendingBytes, which the shell keeps in bounds by holding up writers, or by
 // Abort.
 //
-// A collection is encoded as a whole: the one that is the largest bounds how long a
-// step takes, and how long the command waits that is about to change it.
+// A large collection is written in pieces (snapshot_large.go). A command that is about to
+// change one that is not in the file yet waits until it is, as a whole: about as long as
+// DUMP would take. That is the longest that a snapshot holds anybody up.
 
 // ErrSnapshot is that of BeginSnapshot while another snapshot is under way.
 const ErrSnapshot command.Error = "ERR Background save already in progress"
@@ -45,12 +46,19 @@ type Snapshot struct {
 	err     error
 	done    bool
 	aborted bool
+
+	largeBytes int64
+	large      large
+	stepping   bool // objects are handed over by Step, not by a command
 }
 
 // SnapshotOptions say what a snapshot is for.
 type SnapshotOptions struct {
 	// Preamble is whether an append-only file goes on after it.
 	Preamble bool
+	// LargeBytes is from what size on in memory a collection is written in pieces; 0
+	// is the usual.
+	LargeBytes int64
 }
 
 // BeginSnapshot begins a snapshot of this moment. The error is ErrSnapshot while
@@ -60,7 +68,10 @@ func (m *Machine) BeginSnapshot(nowUs int64, options SnapshotOptions) (*Snapshot
 	if m.Busy() {
 		return nil, m.errBusy()
 	}
-	sn := &Snapshot{machine: m}
+	sn := &Snapshot{machine: m, largeBytes: options.LargeBytes}
+	if sn.largeBytes == 0 {
+		sn.largeBytes = largeBytes
+	}
 	sn.walk = m.space.BeginSnapshot(sn.save)
 	if sn.walk == nil {
 		return nil, ErrSnapshot
@@ -114,7 +125,14 @@ func (sn *Snapshot) save(db int, key string, o *keyspace.Object) {
 		idleMs, _ := m.space.IdleMs(o, m.nowUs/1000)
 		k.IdleSec = uint64(idleMs / 1000)
 	}
-	sn.note(sn.writer.WriteKey(k))
+	switch {
+	case sn.large.pieces != nil:
+		sn.note(sn.large.writerAside(sn).WriteKey(k))
+	case sn.stepping && sn.isLarge(o):
+		sn.large.begin(sn, o, *k)
+	default:
+		sn.note(sn.writer.WriteKey(k))
+	}
 	k.Name, k.Value = nil, nil
 }
 
@@ -125,6 +143,11 @@ func (sn *Snapshot) give(full []byte) []byte {
 		sn.pending += len(full)
 		sn.bytes += int64(len(full))
 	}
+	return sn.buffer()
+}
+
+// buffer returns an empty one.
+func (sn *Snapshot) buffer() []byte {
 	if n := len(sn.spare); n > 0 {
 		empty := sn.spare[n-1]
 		sn.spare = sn.spare[:n-1]
@@ -140,11 +163,17 @@ func (sn *Snapshot) Step(maxBytes, maxKeys int) (done bool, err error) {
 	if sn.done {
 		return true, sn.err
 	}
-	began := sn.Bytes()
-	done = sn.walk.Step(func() bool {
-		maxKeys--
-		return maxKeys > 0 && sn.Bytes()-began < int64(maxBytes)
-	})
+	end := sn.Bytes() + int64(maxBytes)
+	for sn.large.pieces != nil && sn.large.more(sn) && sn.Bytes() < end {
+	}
+	if sn.large.pieces == nil {
+		sn.stepping = true
+		done = sn.walk.Step(func() bool {
+			maxKeys--
+			return maxKeys > 0 && sn.Bytes() < end && sn.large.pieces == nil
+		})
+		sn.stepping = false
+	}
 	if done {
 		if !sn.aborted {
 			sn.note(sn.writer.Close())
@@ -171,7 +200,9 @@ func (sn *Snapshot) Take(back [][]byte) (parts [][]byte) {
 }
 
 // PendingBytes is how much memory the parts take that nobody has taken yet.
-func (sn *Snapshot) PendingBytes() int { return sn.pending + sn.writer.Buffered() }
+func (sn *Snapshot) PendingBytes() int {
+	return sn.pending + sn.writer.Buffered() + sn.large.pendingBytes()
+}
 
 // HeldBytes is how much memory is in use only because the snapshot has yet to write
 // it: keys that were flushed meanwhile.
@@ -191,6 +222,7 @@ func (sn *Snapshot) Abort() {
 		return
 	}
 	sn.aborted = true
+	sn.large.giveUp()
 	sn.full, sn.spare, sn.pending = nil, nil, 0
 	sn.walk.Abort()
 }

@@ -21,12 +21,11 @@ import (
 
 // lab is a machine and a client that sends it random requests.
 type lab struct {
-	m       *exec.Machine
-	s       *exec.Session
-	nowUs   int64
-	random  *rand.Rand
-	queued  []string // the next request, if it is not a random one
-	request func() ([]string, bool)
+	m          *exec.Machine
+	s          *exec.Session
+	nowUs      int64
+	random     *rand.Rand
+	largeBytes int64
 }
 
 const labStartUs = 1_700_000_000_000_000
@@ -68,6 +67,26 @@ func (l *lab) live(seed uint64, n int, between func()) {
 		between()
 		if n--; n == 0 {
 			break
+		}
+	}
+}
+
+// growLarge makes a collection of each kind that a snapshot writes in pieces.
+func (l *lab) growLarge() {
+	l.largeBytes = 1000
+	for i := range 40 {
+		hash, zset, set, list := []string{"HSET", "hash:0"}, []string{"ZADD", "zset:0"}, []string{"SADD", "set:0"}, []string{"RPUSH", "list:0"}
+		for j := range 20 {
+			word := strconv.Itoa(i*20+j) + strings.Repeat("-", l.random.IntN(100))
+			hash, zset = append(hash, word, "v"+word), append(zset, strconv.Itoa(j), word)
+			set, list = append(set, word), append(list, word)
+		}
+		for _, words := range [][]string{hash, zset, set, list} {
+			l.do(words...)
+		}
+		for range 20 {
+			l.do("XADD", "stream:0", "*", "field", strings.Repeat("-", l.random.IntN(100)))
+			l.nowUs += 1000
 		}
 	}
 }
@@ -138,7 +157,7 @@ func (f *file) drain(t *testing.T, sn *exec.Snapshot) {
 
 func begin(t *testing.T, l *lab) *exec.Snapshot {
 	t.Helper()
-	sn, err := l.m.BeginSnapshot(l.nowUs, exec.SnapshotOptions{})
+	sn, err := l.m.BeginSnapshot(l.nowUs, exec.SnapshotOptions{LargeBytes: l.largeBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,15 +215,18 @@ func loaded(t *testing.T, content []byte, nowUs int64) *lab {
 // A snapshot has the data of the moment in which it began, whatever clients do until it
 // is done.
 func TestASnapshotIsOfOneMoment(t *testing.T) {
-	const seeds, before, during = 400, 250, 400
+	const seeds, before, during = 300, 100, 300
 	for seed := range uint64(seeds) {
 		l := newLab(t, seed)
 		l.do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 		live := func(n int, between func()) { l.live(l.random.Uint64(), n, between) }
+		if seed%2 == 1 {
+			l.growLarge()
+		}
 		live(before, func() {})
 		for range l.random.IntN(3) {
 			sn := begin(t, l)
-			live(20, func() { step(t, sn, 100, 1) })
+			live(l.random.IntN(20)+1, func() { step(t, sn, 100, 1) })
 			sn.Abort()
 			for !step(t, sn, 1, 1) {
 				live(1, func() {})

@@ -18,6 +18,9 @@
 // the WATCHes on it, and the queue of clients that block on it. Commands
 // report a change with DB.Touch and know nothing of either.
 //
+// A snapshot of the data of one moment, taken while commands go on, is in snapshot.go: it
+// names every place where an object changes or goes. Whoever adds another adds its hook.
+//
 // A new value type needs a Kind constant, its cases in Object.Kind and
 // Object.CloneValue, and, if clients can block on it, its kind in DB.canServe.
 package keyspace

@@ -60,6 +60,9 @@ type Object struct {
 // ExpireAt is when the object expires, in ms since the epoch; 0 is never.
 func (o *Object) ExpireAt() int64 { return o.expireAt }
 
+// MemoryBytes is what the object and its value take of memory. O(1).
+func (o *Object) MemoryBytes() int64 { return weigh(o.Value) }
+
 // Kind is the type of the object's value.
 func (o *Object) Kind() Kind {
 	switch o.Value.(type) {

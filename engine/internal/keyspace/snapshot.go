@@ -50,6 +50,9 @@ type Snapshot struct {
 	tables []snapshotTable                     // the first is being walked, those that are done have gone
 	keys   int                                 // of the moment
 	saved  int                                 // of them
+
+	open   *Object // see HoldOpen
+	finish func()
 }
 
 type snapshotTable struct {
@@ -87,14 +90,18 @@ func (s *Space) BeginSnapshot(save func(db int, key string, o *Object)) *Snapsho
 func (sn *Snapshot) Step(goOn func() bool) (done bool) {
 	for len(sn.tables) > 0 {
 		t := &sn.tables[0]
+		stopped := false
 		t.at = t.objects.Descend(t.at, func(key string, o *Object) bool {
 			sn.take(t.origin, key, o)
-			return goOn()
+			stopped = !goOn()
+			return !stopped
 		})
-		if t.at > 0 {
+		if t.at == 0 {
+			sn.tables = sn.tables[1:]
+		}
+		if stopped {
 			return false
 		}
-		sn.tables = sn.tables[1:]
 	}
 	if sn.space.snapshot == sn {
 		sn.space.snapshot = nil
@@ -105,9 +112,17 @@ func (sn *Snapshot) Step(goOn func() bool) (done bool) {
 // Abort makes the snapshot hand over nothing from now on. It stays under way, and
 // Step is to be called as before, until that is done; that is fast.
 func (sn *Snapshot) Abort() {
-	sn.save = nil
+	sn.save, sn.open = nil, nil
 	sn.tables = slices.DeleteFunc(sn.tables, func(t snapshotTable) bool { return t.heldBytes > 0 })
 }
+
+// HoldOpen is for a save, called by Step, that takes a large object in pieces: from then
+// on finish is called before the object changes or goes, at most once, until LetGo.
+// Step is not to be called in between.
+func (sn *Snapshot) HoldOpen(o *Object, finish func()) { sn.open, sn.finish = o, finish }
+
+// LetGo says that the object was taken to its end.
+func (sn *Snapshot) LetGo() { sn.open = nil }
 
 // Progress is how many of the keys of the moment have been handed over.
 func (sn *Snapshot) Progress() (saved, keys int) { return sn.saved, sn.keys }
@@ -124,8 +139,13 @@ func (sn *Snapshot) HeldBytes() (total int64) {
 // preserve hands an object over that is about to change, if the snapshot does not have
 // it yet. The caller has seen that one is under way.
 func (db *DB) preserve(key []byte, o *Object) {
-	if o.weight&markBit != db.space.mark {
-		db.space.snapshot.take(db.origin, string(key), o)
+	sn := db.space.snapshot
+	switch {
+	case o.weight&markBit != db.space.mark:
+		sn.take(db.origin, string(key), o)
+	case o == sn.open:
+		sn.open = nil
+		sn.finish()
 	}
 }
 

@@ -7,7 +7,8 @@
 //
 //	AppendPayload, DecodePayload       one value, as DUMP and RESTORE have it
 //	AppendFunctions, DecodeFunctions   libraries, as FUNCTION DUMP and RESTORE have them
-//	Writer, Reader                     a whole file, record by record
+//	Writer, Reader                     a whole file, record by record; parts.go is for
+//	                                   a file that one writes and another takes to the disk
 //
 // A value is what keyspace.Object holds: *keyspace.String, *ds.Deque, *ds.Set,
 // *ds.SortedSet, *ds.Hash or *ds.Stream. Whether a collection is compact is decided by

@@ -149,11 +149,15 @@ func (e *encoder) list(list *ds.Deque) {
 	for _, s := range list.Range(0, list.Len()-1) {
 		if counted.before(s) {
 			nodes++
+			e.relieve()
 		}
 	}
 	e.length(nodes)
 	e.pack.reset()
 	for _, s := range list.Range(0, list.Len()-1) {
+		if e.err != nil {
+			return
+		}
 		if bounds.before(s) {
 			e.listNode()
 		}
@@ -181,6 +185,7 @@ func (e *encoder) listNode() {
 	if e.pack.count == 0 {
 		return
 	}
+	e.busy += nodeBusy
 	e.length(nodePacked)
 	e.text(e.pack.finish())
 	e.pack.reset()
@@ -193,6 +198,9 @@ func (e *encoder) set(set *ds.Set) {
 	}
 	e.length(uint64(set.Len()))
 	for member := range set.All() {
+		if e.err != nil {
+			return
+		}
 		e.textString(member)
 	}
 }
@@ -218,6 +226,9 @@ func (e *encoder) hash(hash *ds.Hash) {
 	}
 	e.length(uint64(hash.Len()))
 	for field, value := range hash.All() {
+		if e.err != nil {
+			return
+		}
 		e.textString(field)
 		e.textString(value)
 	}
@@ -237,6 +248,9 @@ func (e *encoder) sortedSet(z *ds.SortedSet) {
 	}
 	e.length(uint64(z.Len()))
 	for member, score := range z.Descend(z.Len() - 1) {
+		if e.err != nil {
+			return
+		}
 		e.textString(member)
 		e.buf = binary.LittleEndian.AppendUint64(e.buf, math.Float64bits(score))
 	}

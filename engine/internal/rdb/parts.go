@@ -25,6 +25,21 @@ func NewPartsWriter(give func(full []byte) (empty []byte)) *Writer {
 	return w
 }
 
+// Sibling returns a Writer for records of the same file. Its parts are complete records:
+// after Cut of both they may stand between those of w.
+func (w *Writer) Sibling(give func(full []byte) (empty []byte)) *Writer {
+	return &Writer{e: encoder{sink: sink{give: give, buf: make([]byte, 0, PartBytes)}}, db: -1}
+}
+
+// Cut hands on what has gathered as a part of its own, and assumes nothing of what
+// will stand before the next one.
+func (w *Writer) Cut() {
+	w.db = -1
+	if len(w.e.buf) > 0 {
+		w.e.flush()
+	}
+}
+
 // Seal writes the parts of a file to a stream and ends the file with its checksum.
 type Seal struct {
 	to   io.Writer

@@ -16,6 +16,9 @@ type sink struct {
 	crc    uint64
 	summed int // buf[:summed] is in crc
 	err    error
+
+	pause func() bool // rests; false is to give up. nil if nobody wants that
+	busy  int         // calls of relieve since it did
 }
 
 // put takes bytes. A long piece goes to the stream as it is.
@@ -48,6 +51,9 @@ func (s *sink) split(b []byte) {
 // relieve passes on what has gathered, if that is enough. Whoever appends to buf
 // calls it now and then.
 func (s *sink) relieve() {
+	if s.pause != nil {
+		s.rest()
+	}
 	if len(s.buf) >= sinkBytes && (s.to != nil || s.give != nil) {
 		s.flush()
 	}

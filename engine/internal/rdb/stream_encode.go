@@ -11,6 +11,9 @@ import (
 func (e *encoder) stream(s *ds.Stream) {
 	e.length(uint64(s.ChunkCount()))
 	for chunk := range s.Chunks() {
+		if e.err != nil {
+			return
+		}
 		e.streamNode(chunk)
 	}
 	e.length(uint64(s.Len()))
@@ -20,6 +23,9 @@ func (e *encoder) stream(s *ds.Stream) {
 	e.length(uint64(s.EntriesAdded))
 	e.length(uint64(s.GroupCount()))
 	for name, g := range s.Groups() {
+		if e.err != nil {
+			return
+		}
 		e.textString(name)
 		e.streamGroup(g)
 	}
@@ -36,6 +42,7 @@ func appendStreamID(dst []byte, id ds.StreamID) []byte {
 
 // streamNode writes a chunk as a node.
 func (e *encoder) streamNode(chunk ds.StreamChunk) {
+	e.busy += nodeBusy
 	var id [streamIDBytes]byte
 	e.text(appendStreamID(id[:0], chunk.FirstID()))
 	p := &e.pack
@@ -86,7 +93,9 @@ func (e *encoder) streamGroup(g *ds.StreamGroup) {
 		e.buf = appendStreamID(e.buf, p.ID)
 		e.timeMs(p.DeliveredMs)
 		e.length(uint64(p.Deliveries))
-		e.relieve()
+		if e.relieve(); e.err != nil {
+			return
+		}
 	}
 	e.length(uint64(g.ConsumerCount()))
 	for name, c := range g.Consumers() {
@@ -95,7 +104,9 @@ func (e *encoder) streamGroup(g *ds.StreamGroup) {
 		e.length(uint64(c.Pending().Len()))
 		for p := range c.Pending().From(ds.StreamID{}) {
 			e.buf = appendStreamID(e.buf, p.ID)
-			e.relieve()
+			if e.relieve(); e.err != nil {
+				return
+			}
 		}
 	}
 }
