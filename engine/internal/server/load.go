@@ -273,9 +273,14 @@ func (l *loading) file(set *aof.Set, file aof.Source) (err error) {
 	return set.Trim(torn.Offset)
 }
 
-// requests runs some requests under one lock. The error is io.EOF at the end.
+// requests runs some requests under one lock. The error is io.EOF at the end. The first is
+// read without the lock: before it a whole snapshot may be read.
 func (l *loading) requests(reader *aof.Reader) error {
 	const some = 256
+	request, err := reader.Next()
+	if err != nil {
+		return err
+	}
 	s := l.keeper.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,16 +289,15 @@ func (l *loading) requests(reader *aof.Reader) error {
 	}
 	now := nowUs()
 	for range some {
-		request, err := reader.Next()
-		if err != nil {
-			return err
-		}
 		if err := s.machine.Replay(now, request.Args); err != nil {
 			return fmt.Errorf("byte %d: %w", request.Offset, err)
 		}
 		l.at = l.before + request.End
+		if request, err = reader.Next(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return s.machine.Replay(now, request.Args)
 }
 
 // ended makes nothing of the end of a file. What a transaction had begun is forgotten.
