@@ -1,14 +1,18 @@
 package command
 
-import "math"
+import (
+	"math"
+
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
+)
 
 // When a key expires is absolute, in ms since the epoch, everywhere but in the
 // arguments and replies of a few of these commands.
 
-// expireKey makes the key, which is there, expire at atMs; if that is not in
+// expireKey makes the key, which has been looked up and is there, expire at atMs; if that is not in
 // the future it deletes it.
 func expireKey(c *Ctx, key []byte, atMs int64) {
-	if o := c.DB.Lookup(key, c.NowMs()); o != nil && atMs > c.NowMs() {
+	if o := c.DB.Peek(key, c.NowMs()); o != nil && atMs > c.NowMs() {
 		c.DB.SetExpire(key, o, atMs)
 		c.Touch(key, eventExpire)
 		return
@@ -17,9 +21,9 @@ func expireKey(c *Ctx, key []byte, atMs int64) {
 	c.Touch(key, eventDel)
 }
 
-// persistKey takes the key's expiry away and says whether it had one.
-func persistKey(c *Ctx, key []byte) bool {
-	o := c.DB.Lookup(key, c.NowMs())
+// persistKey takes the expiry away of what a key holds, if anything, and says
+// whether it had one.
+func persistKey(c *Ctx, key []byte, o *keyspace.Object) bool {
 	if o == nil || o.ExpireAt() == 0 {
 		return false
 	}
@@ -122,7 +126,7 @@ func (c *Ctx) expireTime(unit expiryUnit) (int64, error) {
 }
 
 func persist(c *Ctx) error {
-	if persistKey(c, c.Args[1]) {
+	if persistKey(c, c.Args[1], c.DB.Lookup(c.Args[1], c.NowMs())) {
 		c.Out.Int(1)
 	} else {
 		c.Out.Int(0)
