@@ -102,7 +102,7 @@ func (v Value) formatElems(m mode) string {
 		}
 		items = append(items, item)
 	}
-	ordered := v.Kind == Array && !v.flat() && !(m.pairs && v.paired()) || v.Kind == Push
+	ordered := v.Kind == Array && !v.flat() && (!m.pairs || !v.paired()) || v.Kind == Push
 	if (m.sorted || m.pairs) && !ordered {
 		slices.Sort(items)
 	}
