@@ -42,16 +42,20 @@ func (c *Conn) Do(args ...string) (Value, error) {
 
 // Send sends a request and does not wait for its reply.
 func (c *Conn) Send(args ...string) error {
-	c.buf = append(c.buf[:0], '*')
-	c.buf = strconv.AppendInt(c.buf, int64(len(args)), 10)
-	for _, arg := range args {
-		c.buf = append(c.buf, "\r\n$"...)
-		c.buf = strconv.AppendInt(c.buf, int64(len(arg)), 10)
-		c.buf = append(c.buf, "\r\n"...)
-		c.buf = append(c.buf, arg...)
-	}
-	c.buf = append(c.buf, "\r\n"...)
+	c.buf = appendRequest(c.buf[:0], args)
 	return c.SendRaw(c.buf)
+}
+
+func appendRequest(buf []byte, args []string) []byte {
+	buf = append(buf, '*')
+	buf = strconv.AppendInt(buf, int64(len(args)), 10)
+	for _, arg := range args {
+		buf = append(buf, "\r\n$"...)
+		buf = strconv.AppendInt(buf, int64(len(arg)), 10)
+		buf = append(buf, "\r\n"...)
+		buf = append(buf, arg...)
+	}
+	return append(buf, "\r\n"...)
 }
 
 // SendRaw sends bytes as they are.

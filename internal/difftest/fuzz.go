@@ -24,19 +24,7 @@ const (
 // server that is right. Both are flushed.
 func Fuzz(t testing.TB, seed uint64, n int, a, b Dial) {
 	t.Helper()
-	s := newSource(seed)
-	stream := make([]query, 0, n+n/digestEvery+1)
-	for i := range n {
-		q := s.next()
-		if sorts(q) {
-			stream = append(stream, query{words: forgetRange})
-		}
-		stream = append(stream, q)
-		if i%digestEvery == digestEvery-1 {
-			stream = append(stream, query{words: []string{"DEBUG", "DIGEST"}})
-		}
-	}
-	stream = append(stream, query{words: []string{"DEBUG", "DIGEST"}})
+	stream := randomStream(seed, n)
 	d, err := compare(stream, a, b)
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
@@ -47,28 +35,13 @@ func Fuzz(t testing.TB, seed uint64, n int, a, b Dial) {
 	stream, d = shrink(stream[:d.index+1], d, a, b)
 	var lines strings.Builder
 	for _, q := range stream {
-		lines.WriteString(">")
-		for _, word := range q.words {
-			lines.WriteString(" " + quote(word))
-		}
-		lines.WriteString("\n")
+		lines.WriteString(q.String())
 	}
 	t.Fatalf("seed %d: the replies differ after\n%s-- want\n%s\n-- got\n%s", seed, lines.String(), d.a, d.b)
 }
 
-// forgetRange makes Redis forget that a number was out of range before. Its SORT
-// looks at errno without having set it, and fails over any earlier request that
-// left it so; an ID above the signed numbers clears it.
-var forgetRange = []string{"XRANGE", "none", "18446744073709551615", "+"}
-
-func sorts(q query) bool {
-	return slices.ContainsFunc(q.words, func(word string) bool {
-		return strings.EqualFold(word, "SORT") || strings.EqualFold(word, "SORT_RO")
-	})
-}
-
-func newSource(seed uint64) *source {
-	return &source{Rand: rand.New(rand.NewPCG(seed, 0)), templates: append(grammar(), bitGrammar()...)}
+func newSource(seed uint64, grammars ...[]template) *source {
+	return &source{Rand: rand.New(rand.NewPCG(seed, 0)), templates: slices.Concat(grammars...)}
 }
 
 // difference is where two servers part.
@@ -77,60 +50,63 @@ type difference struct {
 	a, b  string
 }
 
+// randomStream makes n requests, and what has to be asked now and then.
+func randomStream(seed uint64, n int) []query {
+	s := newSource(seed, grammar(), bitGrammar(), largeGrammar(), scriptGrammar())
+	stream := s.prelude()
+	for i := range n {
+		stream = append(stream, s.next())
+		if i%digestEvery == digestEvery-1 {
+			stream = append(stream, digest...)
+		}
+	}
+	return append(stream, digest...)
+}
+
+// digest releases all clients, so that none waits for ever, and compares the data.
+var digest = []query{{release: true}, {words: []string{"DEBUG", "DIGEST"}}}
+
 // compare plays a stream on both servers, flushed. It returns the first
 // difference, or nil.
 func compare(stream []query, a, b Dial) (*difference, error) {
-	connA, err := connectFlushed(a)
+	sideA, err := newSide(a)
 	if err != nil {
 		return nil, err
 	}
-	defer connA.Close()
-	connB, err := connectFlushed(b)
+	defer sideA.close()
+	sideB, err := newSide(b)
 	if err != nil {
 		return nil, err
 	}
-	defer connB.Close()
-	var queued []mode
+	defer sideB.close()
+	queued := map[int][]mode{} // of each client
 	for i, q := range stream {
-		replyA, err := connA.Do(q.words...)
+		replyA, err := sideA.do(q)
 		if err != nil {
 			return nil, fmt.Errorf("request %d %q, first server: %w", i, q.words, err)
 		}
-		replyB, err := connB.Do(q.words...)
+		replyB, err := sideB.do(q)
 		if err != nil {
 			// A server that hangs up or does not answer where the other does
 			// is a difference like any.
 			return &difference{i, replyA.String(), err.Error()}, nil
 		}
-		textA, textB := formatQueued(replyA, q, queued), formatQueued(replyB, q, queued)
+		textA, textB := formatQueued(replyA, q, queued[q.client]), formatQueued(replyB, q, queued[q.client])
 		if textA != textB {
 			return &difference{i, textA, textB}, nil
 		}
 		switch {
 		case replyA.Text == "QUEUED":
-			queued = append(queued, q.mode)
+			queued[q.client] = append(queued[q.client], q.mode)
 		case isExec(q):
-			queued = nil
+			queued[q.client] = nil
 		}
 	}
 	return nil, nil
 }
 
-// connectFlushed connects to a server and empties it.
-func connectFlushed(dial Dial) (*Conn, error) {
-	conn, err := Connect(dial)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := conn.Do("FLUSHALL"); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return conn, nil
-}
-
 func isExec(q query) bool {
-	return strings.EqualFold(q.words[0], "EXEC") || strings.EqualFold(q.words[0], "DISCARD")
+	return len(q.words) > 0 && (strings.EqualFold(q.words[0], "EXEC") || strings.EqualFold(q.words[0], "DISCARD"))
 }
 
 // formatQueued writes a reply for comparison. In the reply to EXEC each
@@ -172,7 +148,7 @@ func shrink(stream []query, d *difference, a, b Dial) ([]query, *difference) {
 // Requests is an endless stream of random requests of all families, which follow from
 // the seed: for tests that need busy clients.
 func Requests(seed uint64) iter.Seq[[]string] {
-	s := newSource(seed)
+	s := newSource(seed, grammar(), bitGrammar())
 	return func(yield func([]string) bool) {
 		for yield(s.next().words) {
 		}

@@ -102,7 +102,7 @@ func (v Value) formatElems(m mode) string {
 		}
 		items = append(items, item)
 	}
-	ordered := v.Kind == Array && !v.flat() || v.Kind == Push
+	ordered := v.Kind == Array && !v.flat() && (!m.pairs || !v.paired()) || v.Kind == Push
 	if (m.sorted || m.pairs) && !ordered {
 		slices.Sort(items)
 	}
@@ -121,6 +121,14 @@ func (v Value) formatElems(m mode) string {
 func (v Value) flat() bool {
 	return !slices.ContainsFunc(v.Elems, func(e Value) bool {
 		return e.Kind == Array || e.Kind == Map || e.Kind == Set || e.Kind == Push
+	})
+}
+
+// paired reports whether all elements are pairs, which is how RESP3 writes fields
+// with their values where the order may matter.
+func (v Value) paired() bool {
+	return !slices.ContainsFunc(v.Elems, func(e Value) bool {
+		return e.Kind != Array || len(e.Elems) != 2 || !e.flat()
 	})
 }
 

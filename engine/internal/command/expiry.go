@@ -1,14 +1,18 @@
 package command
 
-import "math"
+import (
+	"math"
+
+	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
+)
 
 // When a key expires is absolute, in ms since the epoch, everywhere but in the
 // arguments and replies of a few of these commands.
 
-// expireKey makes the key, which is there, expire at atMs; if that is not in
-// the future it deletes it, propagates that, and returns false.
+// expireKey makes the key, which has been looked up and is there, expire at atMs; if that
+// is not in the future it deletes it, propagates that, and returns false.
 func expireKey(c *Ctx, key []byte, atMs int64) bool {
-	if o := c.DB.Lookup(key, c.NowMs()); o != nil && c.isAhead(atMs) {
+	if o := c.DB.Peek(key, c.NowMs()); o != nil && c.isAhead(atMs) {
 		c.DB.SetExpire(key, o, max(atMs, 1)) // 0 would be never
 		c.Touch(key, eventExpire)
 		return true
@@ -22,9 +26,9 @@ func expireKey(c *Ctx, key []byte, atMs int64) bool {
 // isAhead reports whether a key may expire then. To a log every time was ahead.
 func (c *Ctx) isAhead(atMs int64) bool { return atMs > c.NowMs() || c.Space.Loading }
 
-// persistKey takes the key's expiry away and says whether it had one.
-func persistKey(c *Ctx, key []byte) bool {
-	o := c.DB.Lookup(key, c.NowMs())
+// persistKey takes the expiry away of what a key holds, if anything, and says
+// whether it had one.
+func persistKey(c *Ctx, key []byte, o *keyspace.Object) bool {
 	if o == nil || o.ExpireAt() == 0 {
 		return false
 	}
@@ -132,7 +136,7 @@ func (c *Ctx) expireTime(unit expiryUnit) (int64, error) {
 }
 
 func persist(c *Ctx) error {
-	if persistKey(c, c.Args[1]) {
+	if persistKey(c, c.Args[1], c.DB.Lookup(c.Args[1], c.NowMs())) {
 		c.Out.Int(1)
 	} else {
 		c.Out.Int(0)

@@ -14,18 +14,25 @@ import (
 // Whatever the variant, a value is stored by storeString alone, which copies
 // it: arguments alias the connection's buffer.
 
-// storeString puts value under key, without an expiry. It writes into the
-// memory of the string that is there, if that has the right size, so that
-// setting a key again and again allocates nothing.
+// storeString puts value under key, without an expiry.
 func storeString(c *Ctx, key, value []byte) *keyspace.Object {
-	if o := c.DB.Lookup(key, c.NowMs()); o != nil {
-		if s, ok := o.Value.(*keyspace.String); ok && fits(s.Bytes, len(value)) {
-			s.Bytes, s.Raw, s.Text = append(s.Bytes[:0], value...), false, false
-			c.DB.SetExpire(key, o, 0)
-			return o
-		}
+	return replaceString(c, key, c.DB.Lookup(key, c.NowMs()), value)
+}
+
+// replaceString is storeString where old, or nil, has been looked up. It writes
+// into the memory of the string that is there, if that has the right size, so
+// that setting a key again and again allocates nothing.
+func replaceString(c *Ctx, key []byte, old *keyspace.Object, value []byte) *keyspace.Object {
+	if old == nil {
+		return c.DB.Put(key, &keyspace.String{Bytes: bytes.Clone(value)}, c.NowMs())
 	}
-	return c.DB.Put(key, &keyspace.String{Bytes: bytes.Clone(value)}, c.NowMs())
+	if s, ok := old.Value.(*keyspace.String); ok && fits(s.Bytes, len(value)) {
+		s.Bytes, s.Raw, s.Text = append(s.Bytes[:0], value...), false, false
+		c.DB.SetExpire(key, old, 0)
+	} else {
+		c.DB.Overwrite(key, old, &keyspace.String{Bytes: bytes.Clone(value)})
+	}
+	return old
 }
 
 // fits reports whether n bytes go into the memory of b without wasting much.
@@ -79,7 +86,7 @@ func set(c *Ctx) error {
 	if options.keepTTL && old != nil {
 		expireAtMs = old.ExpireAt()
 	}
-	c.DB.SetExpire(key, storeString(c, key, c.Args[2]), expireAtMs)
+	c.DB.SetExpire(key, replaceString(c, key, old, c.Args[2]), expireAtMs)
 	c.Touch(key, eventSet)
 	if options.expiry.unit != noExpiry {
 		c.DB.Notify(eventExpire, key)
@@ -188,7 +195,7 @@ func getex(c *Ctx) error {
 		if expireKey(c, key, expireAtMs) {
 			c.Propagate(3).Word("PEXPIREAT").Bytes(key).Int(expireAtMs)
 		}
-	} else if options.persist && persistKey(c, key) {
+	} else if options.persist && persistKey(c, key, c.DB.Peek(key, c.NowMs())) {
 		c.Propagate(2).Word("PERSIST").Bytes(key)
 	}
 	return nil

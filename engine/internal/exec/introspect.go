@@ -37,6 +37,9 @@ func (m *Machine) introspectSpecs() []command.Spec {
 	}}
 }
 
+// Table is all commands of the machine. It must not be changed.
+func (m *Machine) Table() *command.Table { return m.table }
+
 func (m *Machine) commandAll(c *command.Ctx) error {
 	c.Out.Array(len(m.table.All()))
 	for _, spec := range m.table.All() {
@@ -211,42 +214,6 @@ func describeFlags(out *resp.Writer, flags command.KeyFlags) {
 	out.Set(len(names))
 	for _, name := range names {
 		out.SimpleString(name)
-	}
-}
-
-func (m *Machine) commandDocs(c *command.Ctx) error {
-	var specs []*command.Spec
-	for _, spec := range m.named(c.Args[2:]) {
-		if spec != nil {
-			specs = append(specs, spec)
-		}
-	}
-	c.Out.Map(len(specs))
-	for _, spec := range specs {
-		documentSpec(c.Out, spec)
-	}
-	return nil
-}
-
-func documentSpec(out *resp.Writer, spec *command.Spec) {
-	facts := [][2]string{{"summary", spec.Summary}, {"since", spec.Since}, {"group", spec.Group}, {"complexity", spec.Complexity}}
-	n := len(facts)
-	if spec.Sub != nil {
-		n++
-	}
-	out.BulkString(spec.FullName())
-	out.Map(n)
-	for _, fact := range facts {
-		out.BulkString(fact[0])
-		out.BulkString(fact[1])
-	}
-	if spec.Sub == nil {
-		return
-	}
-	out.BulkString("subcommands")
-	out.Map(len(spec.Sub))
-	for i := range spec.Sub {
-		documentSpec(out, &spec.Sub[i])
 	}
 }
 

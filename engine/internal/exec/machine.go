@@ -78,6 +78,7 @@ type Process struct {
 type Machine struct {
 	space    *keyspace.Space
 	table    *command.Table
+	docs     command.Docs // nil until somebody asks
 	settings *conf.Settings
 	users    *acl.Users
 	denials  acl.Log

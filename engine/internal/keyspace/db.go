@@ -77,22 +77,28 @@ func (db *DB) Peek(key []byte, nowMs int64) *Object {
 // Put stores value under key without an expiry, whatever was there before, and
 // returns its object. The caller reports the change with Touch. O(1).
 func (db *DB) Put(key []byte, value any, nowMs int64) *Object {
-	db.space.limit(value)
 	if old, ok := db.objects.Get(key); ok {
-		if db.space.snapshot != nil {
-			db.preserve(key, old)
-		}
-		old.Value = value
 		db.space.used(old, nowMs)
-		db.SetExpire(key, old, 0)
-		db.space.noted = append(db.space.noted, lookedUp{db, old})
+		db.Overwrite(key, old, value)
 		return old
 	}
+	db.space.limit(value)
 	o := &Object{Value: value, access: db.space.fresh(nowMs), weight: db.space.mark}
 	db.objects.SetBytes(key, o)
 	db.space.noted = append(db.space.noted, lookedUp{db, o})
 	db.Notify(eventNew, key)
 	return o
+}
+
+// Overwrite is Put where o was looked up and holds key, which is one use.
+func (db *DB) Overwrite(key []byte, o *Object, value any) {
+	if db.space.snapshot != nil {
+		db.preserve(key, o)
+	}
+	db.space.limit(value)
+	o.Value = value
+	db.SetExpire(key, o, 0)
+	db.space.noted = append(db.space.noted, lookedUp{db, o})
 }
 
 // SetExpire makes o, which key holds, expire at atMs; 0 is never.

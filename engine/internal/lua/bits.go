@@ -26,14 +26,14 @@ func (s *state) bitLibrary() library {
 	})
 }
 
-// checkBits rounds to an integer and keeps its low 32 bits.
+// roundingBias is so large that the sum of it and a number has no bits left for a
+// fraction: it rounds to an integer, whose low bits are those of the sum.
+const roundingBias = 3 << 51
+
+// checkBits rounds to an integer and keeps its low 32 bits. Beyond 2^51 it does
+// what the bit library does, which warns of that.
 func checkBits(l *glua.LState, n int, function string) uint32 {
-	f := float64(checkNumber(l, n, function))
-	f = math.Mod(math.RoundToEven(f), 1<<32)
-	if math.IsNaN(f) {
-		return 0
-	}
-	return uint32(int64(f))
+	return uint32(math.Float64bits(float64(checkNumber(l, n, function)) + roundingBias))
 }
 
 func pushBits(l *glua.LState, a uint32) int {

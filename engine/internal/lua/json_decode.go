@@ -154,7 +154,7 @@ func (d *jsonDecoder) next() jsonToken {
 	if c == '"' {
 		return d.stringToken()
 	}
-	if c == '-' || isDigit(c) {
+	if c == '-' || isDigit(c) || c == '+' && d.config.decodeInvalid {
 		return d.numberToken()
 	}
 	for word, kind := range map[string]string{"true": "T_BOOLEAN", "false": "T_BOOLEAN", "null": "T_NULL"} {

@@ -48,6 +48,9 @@ func parseNumber(s string) (glua.LNumber, bool) {
 		return glua.LNumber(i), true
 	}
 	digits := strings.TrimLeft(s, "+-")
+	if len(s)-len(digits) == 1 && strings.EqualFold(digits, "nan") {
+		return glua.LNumber(math.NaN()), true // which has a sign in C, not in Go
+	}
 	if len(digits) > 2 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X') && !strings.ContainsAny(digits, "pP") {
 		s += "p0" // C reads a hexadecimal integer; Go wants the exponent spelled out.
 	}

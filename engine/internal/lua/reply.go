@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"strings"
 
 	glua "github.com/yuin/gopher-lua"
 
@@ -194,13 +195,20 @@ func (s *state) writeBool(b bool, out *resp.Writer) {
 	}
 }
 
+// cText is text up to its first zero byte: what Redis writes of an error or a
+// status, which are texts of C on their way.
+func cText(text string) string {
+	text, _, _ = strings.Cut(text, "\x00")
+	return text
+}
+
 func (s *state) writeTable(t *glua.LTable, out *resp.Writer, depth int) error {
 	if text, ok := t.RawGetString("err").(glua.LString); ok {
-		out.Error(string(text))
+		out.Error(cText(string(text)))
 		return nil
 	}
 	if text, ok := t.RawGetString("ok").(glua.LString); ok {
-		out.SimpleString(string(text))
+		out.SimpleString(cText(string(text)))
 		return nil
 	}
 	if f, ok := t.RawGetString("double").(glua.LNumber); ok {

@@ -191,7 +191,7 @@ func broken(err error) bool {
 
 // writeFailure writes the error that ended a script, as Redis 7.0 words it.
 func (s *state) writeFailure(err error, name string, out *resp.Writer) {
-	out.Error(s.failure(err) + " script: " + name + ", on @" + s.chunk + ":" + strconv.Itoa(s.errorLine) + ".")
+	out.Error(cText(s.failure(err)) + " script: " + name + ", on @" + s.chunk + ":" + strconv.Itoa(s.errorLine) + ".")
 }
 
 // failure is the message of an error, with its code.
