@@ -117,7 +117,7 @@ func TestEveryListingOfTheBookIsOnTheMap(t *testing.T) {
 
 // TestCounterpartsOnTheMapAreTested: every row of a chapter or of the talk names
 // what there is here, as Go or as a section with examples, and tests in files
-// that speak of it.
+// that speak of it. They run on Redis and on the engine, or the row marks them.
 func TestCounterpartsOnTheMapAreTested(t *testing.T) {
 	files := testFiles(t)
 	for heading, rows := range bookMap(t) {
@@ -131,6 +131,9 @@ func TestCounterpartsOnTheMapAreTested(t *testing.T) {
 			var text string
 			for _, m := range namedTest.FindAllStringSubmatch(row[3], -1) {
 				text += files[m[1]]
+				if both := runsOnBoth(files[m[1]], m[1]); both == strings.Contains(row[3], m[0]+"¹") {
+					t.Errorf("%s: %s runs on Redis and the engine: %t, the map says otherwise", heading, m[1], both)
+				}
 			}
 			if text == "" {
 				t.Errorf("%s: %s has no test that exists", heading, row[0])
@@ -146,6 +149,14 @@ func TestCounterpartsOnTheMapAreTested(t *testing.T) {
 			}
 		}
 	}
+}
+
+// runsOnBoth reports whether a test is one of the two that play the examples,
+// or runs by way of onEach, as those of package classic do.
+func runsOnBoth(file, test string) bool {
+	_, body, _ := strings.Cut(file, "func "+test+"(")
+	body, _, _ = strings.Cut(body, "\n}\n")
+	return strings.HasPrefix(test, "TestBookExamplesOn") || strings.Contains(body, "onEach(")
 }
 
 func TestGoThatTheBookNamesExists(t *testing.T) {
