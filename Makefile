@@ -29,7 +29,7 @@ fuzz: ## fuzz each target for a while: make fuzz FUZZTIME=30s
 	@./.ci/fuzz $(or $(FUZZTIME),10s)
 
 record: test-deps ## record the answers of the transcripts anew, from a real redis-server
-	$(GO) test ./engine -run Transcript -record
+	$(GO) test ./engine -run 'Transcript|BookExamples' -record
 
 bench: test-deps ## measure beside Redis and bare round trips; prints ratios
 	$(GO) -C bench run .

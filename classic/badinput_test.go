@@ -84,7 +84,16 @@ func badCalls(ctx context.Context, c classic.Client) map[string]func() error {
 		"no buyer":             func() error { return trade.PurchaseScript(ctx, "", "ring", "ann") },
 		"no user":              func() error { return classic.Logins{Client: c}.UpdateToken(ctx, "t", "", "") },
 		"no token":             func() error { return classic.Logins{Client: c}.UpdateTokenPipelined(ctx, "", "ann", "") },
-		"no replica":           func() error { return classic.WaitForSync(ctx, c, nil) },
+		"no recipient's name": func() error {
+			_, err := classic.Chat{Client: c}.Create(ctx, "ann", "hello", "bob", "")
+			return err
+		},
+		"no sender":           func() error { return classic.Chat{Client: c}.Send(ctx, "1", "", "hello") },
+		"no chat":             func() error { return classic.Chat{Client: c}.Join(ctx, "", "ann") },
+		"chat of that name":   func() error { return classic.Chat{Client: c}.Leave(ctx, "chat", "ann") },
+		"nobody to fetch for": func() error { _, err := classic.Chat{Client: c}.Fetch(ctx, ""); return err },
+		"no files":            func() error { return classic.Progress{Client: c}.Process(ctx, nil, nil) },
+		"no replica":          func() error { return classic.WaitForSync(ctx, c, nil) },
 	}
 }
 

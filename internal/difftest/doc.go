@@ -1,7 +1,7 @@
 // Package difftest holds our engine against a real redis-server: what Redis
 // answers is right, and what we answer has to be the same.
 //
-// It has four parts, each usable alone:
+// It has five parts, each usable alone:
 //
 //   - Redis starts a real redis-server for one test and ends it with the test
 //     (server.go). Other test packages use it as their backend too.
@@ -14,6 +14,7 @@
 //     (transcript.go, play.go). Replies are only ever recorded from a
 //     redis-server that this package started, so that the oracle is never
 //     ourselves.
+//   - Pages does the same with the examples of Markdown pages (page.go).
 //   - Fuzz sends one seeded stream of random commands to two servers and
 //     compares every reply and, now and then, the digest of all data (fuzz.go,
 //     grammar.go).
@@ -56,6 +57,8 @@
 //	# pairs         as sorted, for arrays that alternate fields and values
 //	# loose         only the kinds and the numbers of elements count
 //	# match REGEX   the reply as written above has to match; it reads (match)
+//	# within N      an integer that is up to N less than written is as good:
+//	                a time that runs down
 //	# blocks        there is no reply yet; goes on when the server says that
 //	                one more client is blocked
 //	# silent        there is no reply at all
@@ -71,4 +74,10 @@
 // engine/testdata/transcripts and record it:
 //
 //	go test ./engine -run Transcript -record
+//
+// Markdown pages have transcripts, too, in blocks that are fenced as redis
+// (page.go). There replies are written as redis-cli shows them, and every
+// heading begins with an empty server. Pages plays them, RecordPages records:
+//
+//	go test ./engine -run BookExamples -record
 package difftest

@@ -35,6 +35,7 @@ type entry struct {
 	words    []string // of a request or an action
 	mode     mode
 	match    *regexp.Regexp
+	within   int64 // by how much an integer may be less than expected
 	blocks   bool
 	silent   bool
 	raw      bool
@@ -121,6 +122,8 @@ func (e *entry) direct(text string) (acts bool, err error) {
 		e.mode.loose = true
 	case "match":
 		e.match, err = regexp.Compile(argument)
+	case "within":
+		e.within, err = strconv.ParseInt(argument, 10, 64)
 	case "blocks":
 		e.blocks = true
 	case "silent":
@@ -143,6 +146,14 @@ func (e *entry) show(v Value) string {
 			return "(match)"
 		}
 		return v.String()
+	}
+	if e.within > 0 && v.Kind == Integer && len(e.expected) == 1 {
+		number := e.expected[0][strings.LastIndexAny(e.expected[0], ": ")+1:]
+		want, wantErr := strconv.ParseInt(number, 10, 64)
+		got, gotErr := strconv.ParseInt(v.Text, 10, 64)
+		if wantErr == nil && gotErr == nil && want-e.within <= got && got <= want {
+			return e.expected[0]
+		}
 	}
 	return v.format(e.mode)
 }
@@ -241,23 +252,38 @@ func Transcripts(t *testing.T, pattern string, target func(testing.TB) Dial) {
 			t.Parallel()
 			entries := readTranscript(t, path)
 			replies, err := play(entries, target(t))
-			for i, e := range entries {
-				got := "(no reply)"
-				if i < len(replies) {
-					got = replies[i]
-				}
-				if want := strings.Join(e.expected, "\n"); got != want {
-					t.Errorf("%s:%d: %s\n-- got\n%s\n-- want\n%s", path, e.line, e.lines[len(e.lines)-1], got, want)
-				}
-				if i >= len(replies) {
-					break
-				}
-			}
+			compareReplies(t, path, entries, replies)
 			if err != nil {
 				t.Error(err)
 			}
 		})
 	}
+}
+
+// compareReplies fails the test for each reply that is not the entry's.
+func compareReplies(t *testing.T, path string, entries []entry, replies []string) {
+	t.Helper()
+	for _, d := range differences(entries, replies) {
+		t.Errorf("%s:%s", path, d)
+	}
+}
+
+// differences describes them, each beginning with its line, up to the first
+// reply that is missing.
+func differences(entries []entry, replies []string) (found []string) {
+	for i, e := range entries {
+		got := "(no reply)"
+		if i < len(replies) {
+			got = replies[i]
+		}
+		if want := strings.Join(e.expected, "\n"); got != want {
+			found = append(found, fmt.Sprintf("%d: %s\n-- got\n%s\n-- want\n%s", e.line, e.lines[len(e.lines)-1], got, want))
+		}
+		if i >= len(replies) {
+			break
+		}
+	}
+	return found
 }
 
 // Record plays every transcript that the pattern matches against a
@@ -274,18 +300,27 @@ func Record(t *testing.T, pattern string, extraArgs ...string) {
 				t.Fatalf("%s is not changed: %v", path, err)
 			}
 			var b strings.Builder
-			for i, e := range entries {
-				for _, line := range e.lines {
-					b.WriteString(line + "\n")
-				}
-				if replies[i] != "" {
-					b.WriteString(replies[i] + "\n")
-				}
-			}
+			writeEntries(&b, entries, replies)
 			if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// writeEntries writes entries as they were written, with the given replies.
+func writeEntries(b *strings.Builder, entries []entry, replies []string) {
+	for i, e := range entries {
+		writeLines(b, e.lines)
+		if replies[i] != "" {
+			b.WriteString(replies[i] + "\n")
+		}
+	}
+}
+
+func writeLines(b *strings.Builder, lines []string) {
+	for _, line := range lines {
+		b.WriteString(line + "\n")
 	}
 }
 

@@ -3,6 +3,7 @@ package difftest
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -40,11 +41,15 @@ func (v Value) String() string { return v.format(mode{}) }
 // mode says which differences between two replies count.
 type mode struct {
 	sorted, pairs, loose bool
+	shell                bool // written as redis-cli shows it, which tells fewer kinds apart
 }
 
 // format writes the value so that two replies have the same text if and only
 // if they are equal in that mode.
 func (v Value) format(m mode) string {
+	if m.shell {
+		return v.formatShell(m)
+	}
 	if v.Nil {
 		if v.Kind == Array {
 			return "(nil array)"
@@ -115,6 +120,58 @@ func (v Value) formatElems(m mode) string {
 		text += "\n  " + strings.ReplaceAll(item, "\n", "\n  ")
 	}
 	return text
+}
+
+// formatShell writes a value of RESP2 as redis-cli shows it on a terminal.
+func (v Value) formatShell(m mode) string {
+	switch {
+	case v.Nil:
+		return "(nil)"
+	case v.Kind == Array:
+		return v.numbered(m)
+	case m.loose:
+		return looseNames[v.Kind]
+	}
+	switch v.Kind {
+	case BulkString:
+		return quote(v.Text)
+	case Integer:
+		return "(integer) " + v.Text
+	case Error:
+		return "(error) " + visible(escape(v.Text))
+	default:
+		return visible(escape(v.Text))
+	}
+}
+
+// numbered writes the elements of an array with their numbers, below each
+// other.
+func (v Value) numbered(m mode) string {
+	if len(v.Elems) == 0 {
+		return "(empty array)"
+	}
+	step := 1
+	if m.pairs && v.flat() && len(v.Elems)%2 == 0 {
+		step = 2
+	}
+	items := make([][]string, 0, len(v.Elems))
+	for i := 0; i < len(v.Elems); i += step {
+		var item []string
+		for _, elem := range v.Elems[i : i+step] {
+			item = append(item, elem.format(m))
+		}
+		items = append(items, item)
+	}
+	if (m.sorted || m.pairs) && v.flat() {
+		slices.SortFunc(items, slices.Compare)
+	}
+	width := len(strconv.Itoa(len(v.Elems)))
+	var lines []string
+	for i, text := range slices.Concat(items...) {
+		indented := strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", width+2))
+		lines = append(lines, fmt.Sprintf("%*d) %s", width, i+1, indented))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // flat reports whether no element has elements.
