@@ -86,14 +86,20 @@ func parseBlock(lines []string, start, end int) (block, error) {
 
 // play plays the section on a server that it empties first.
 func (s section) play(dial Dial) ([]string, error) {
-	flushed, err := connectFlushed(dial)
-	if err != nil {
-		return nil, err
-	}
-	if err := flushed.Close(); err != nil {
+	if err := flush(dial); err != nil {
 		return nil, err
 	}
 	return play(s.entries(), dial)
+}
+
+// flush empties a server.
+func flush(dial Dial) error {
+	conn, err := Connect(dial)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Do("FLUSHALL")
+	return errors.Join(err, conn.Close())
 }
 
 func (s section) entries() []entry {
