@@ -81,7 +81,8 @@ func foldPrefix(prefix string) (string, error) {
 	return folded, nil
 }
 
-// foldText checks a text and folds it. Unlike a prefix it must not be empty, and space at its end means nothing.
+// foldText checks a text and folds it. Unlike a prefix it must not be empty, and it ends with a space, so that a prefix
+// with a space behind a word finds it at the end of a text, too.
 func foldText(text string) (string, error) {
 	folded, err := foldPrefix(text)
 	if err != nil {
@@ -90,7 +91,7 @@ func foldText(text string) (string, error) {
 	if folded = strings.TrimSuffix(folded, " "); folded == "" {
 		return "", fmt.Errorf("%w: %q has no visible character", ErrInvalidText, text)
 	}
-	return folded, nil
+	return folded + " ", nil
 }
 
 func checkWeight(weight float64) error {

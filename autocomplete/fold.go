@@ -16,7 +16,7 @@ import (
 //     an accent is a character of its own. Decomposed, not composed, because then what one has typed so far stays a
 //     prefix: e finds école, é finds only what has the accent, and a Hangul syllable is found by its first letters.
 //   - Any run of white space is one space, and none at the beginning. At the end of a prefix it counts: "ann " finds
-//     "Ann Lee" and not "Anna".
+//     "Ann" and "Ann Lee" and not "Anna".
 //   - Control and format characters (soft hyphens, zero-width joiners) are left out.
 //
 // Nothing else is: accents, punctuation and typing errors count. Bytes that are not UTF-8 become U+FFFD, which the calls

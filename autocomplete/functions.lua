@@ -6,6 +6,7 @@
 -- KEYS 3 ENTRIES  HASH  id -> sink .. folded text .. NUL .. text, or "" for a text that is its own folding
 --
 -- sink   the weight in 8 bytes, the heavier the less in byte order
+-- folded text  ends with a space and has no NUL
 -- term   folded text .. NUL .. id .. NUL: what the tree branches on. None is the beginning of another
 -- place  in a node: sink .. the rest of the term beyond the node's prefix
 -- row    two bytes of the prefix's length .. prefix .. place

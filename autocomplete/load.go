@@ -22,6 +22,9 @@ func (d *Dictionary) Load(ctx context.Context, entries iter.Seq[Entry], progress
 	if err := checkName(d.name); err != nil {
 		return 0, d.failed("load", err)
 	}
+	if entries == nil {
+		return 0, nil
+	}
 	l := loading{dictionary: d, progress: progress}
 	for e := range entries {
 		value, err := valueOf(e)

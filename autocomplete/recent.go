@@ -68,7 +68,8 @@ func (r *Recent) Match(ctx context.Context, user, prefix string, k int) ([]strin
 	}
 	var found []string
 	for _, contact := range contacts {
-		if len(found) < k && strings.HasPrefix(Fold(contact), folded) {
+		text, err := foldText(contact)
+		if err == nil && len(found) < k && strings.HasPrefix(text, folded) { // else something else has put it there
 			found = append(found, contact)
 		}
 	}

@@ -95,7 +95,7 @@ func valueOf(e Entry) (string, error) {
 		return "", fmt.Errorf("entry %q: %w", e.ID, err)
 	}
 	text := e.Text
-	if text == folded {
+	if text+" " == folded {
 		text = ""
 	}
 	return sinkOf(e.Weight) + folded + "\x00" + text, nil
@@ -111,7 +111,7 @@ func entryOf(id, value string) (Entry, error) {
 		return Entry{}, fmt.Errorf("entry %q: %q is not what this package writes", id, value)
 	}
 	if text == "" {
-		text = folded
+		text = strings.TrimSuffix(folded, " ")
 	}
 	return Entry{ID: id, Text: text, Weight: weightOf(value[:8])}, nil
 }
