@@ -31,7 +31,9 @@ func (m model) lookup(prefix string, k int) []autocomplete.Entry {
 	return found[:min(k, len(found))]
 }
 
-func folded(e autocomplete.Entry) string { return strings.TrimSuffix(autocomplete.Fold(e.Text), " ") + " " }
+func folded(e autocomplete.Entry) string {
+	return strings.TrimSuffix(autocomplete.Fold(e.Text), " ") + " "
+}
 
 func term(e autocomplete.Entry) string { return folded(e) + "\x00" + e.ID + "\x00" }
 

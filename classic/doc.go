@@ -23,6 +23,7 @@
 //	queue.go            Queue and Worker: JSON in lists, by priority      6.4.1
 //	delayed.go          delayed tasks in a ZSET                           6.4.2
 //	market.go           Market: trade by WATCH, under a lock, by a script 4.4, 6.2, 11.3
+//	autocomplete.go     Guild: names by prefix, between two markers       6.1.2
 //	token.go            Logins: one command at a time, or pipelined       4.5
 //	sync.go             WaitForSync of a replica                          4.2
 //
