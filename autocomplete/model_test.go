@@ -186,8 +186,9 @@ func TestDictionaryIsItsModel(t *testing.T) {
 				if _, err := s.Remove(context.Background(), id); err != nil {
 					t.Fatal(err)
 				}
-				delete(s.model, id)
-				s.wantRows(t)
+				if delete(s.model, id); len(s.model)%8 == 0 {
+					s.wantRows(t)
+				}
 			}
 		})
 	})
