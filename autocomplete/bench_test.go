@@ -23,8 +23,9 @@ import (
 )
 
 // BenchmarkLookup fills a dictionary on the engine and one on Redis, and the book's guild on Redis, with the same million
-// texts, and looks up the first ten for prefixes of 1 to 6 letters, first one asker alone, then eight at once. It prints
-// a table. go test ./autocomplete -run '^$' -bench Lookup, or make bench-autocomplete.
+// texts, and looks up the first ten for prefixes of 1 to 6 letters, first one asker alone, then eight at once. Each of
+// 500 prefixes is also asked for five times, of which the shortest counts: what a lookup costs on a machine that is busy
+// with other things. It prints a table. go test ./autocomplete -run '^$' -bench Lookup, or make bench-autocomplete.
 
 var benchEntries = flag.Int("entries", 1_000_000, "how many entries BenchmarkLookup fills a dictionary with")
 
@@ -45,6 +46,7 @@ type row struct {
 	bytes            float64 // for each entry
 	p50, p99, p50of8 time.Duration
 	p99of8           time.Duration
+	p99of5           time.Duration // the best of five
 }
 
 func BenchmarkLookup(b *testing.B) {
@@ -57,9 +59,10 @@ func BenchmarkLookup(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) { rows = append(rows, measure(b, c)) })
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\n%d entries, top 10\tload\tbytes/entry\tp50\tp99\tp50 of 8 askers\tp99\n", *benchEntries)
+	fmt.Fprintf(w, "\n%d entries, top 10\tload\tbytes/entry\tp50\tp99\tp99, best of 5\tp50 of 8 askers\tp99\n", *benchEntries)
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%v\t%.0f\t%v\t%v\t%v\t%v\n", r.name, r.load.Round(100*time.Millisecond), r.bytes, r.p50, r.p99, r.p50of8, r.p99of8)
+		fmt.Fprintf(w, "%s\t%v\t%.0f\t%v\t%v\t%v\t%v\t%v\n",
+			r.name, r.load.Round(100*time.Millisecond), r.bytes, r.p50, r.p99, r.p99of5, r.p50of8, r.p99of8)
 	}
 	if err := w.Flush(); err != nil {
 		b.Error(err)
@@ -79,18 +82,32 @@ func measure(b *testing.B, c contestant) row {
 	}
 	var took []time.Duration
 	for b.Loop() {
-		took = append(took, timed(b, c, client, asker))
+		took = append(took, timed(b, c, client, asker.prefix()))
 	}
 	r.p50, r.p99 = quantiles(took)
+	_, r.p99of5 = quantiles(bestOf5(b, c, client, asker))
 	r.p50of8, r.p99of8 = quantiles(together(b, c, client))
 	b.ReportMetric(float64(r.p50.Microseconds()), "p50-µs")
 	b.ReportMetric(float64(r.p99.Microseconds()), "p99-µs")
+	b.ReportMetric(float64(r.p99of5.Microseconds()), "p99-best-of-5-µs")
 	b.ReportMetric(r.bytes, "B/entry")
 	return r
 }
 
-func timed(b *testing.B, c contestant, client *client, asker *asker) time.Duration {
-	prefix, begun := asker.prefix(), time.Now()
+func bestOf5(b *testing.B, c contestant, client *client, asker *asker) (took []time.Duration) {
+	for range 500 {
+		prefix := asker.prefix()
+		best := timed(b, c, client, prefix)
+		for range 4 {
+			best = min(best, timed(b, c, client, prefix))
+		}
+		took = append(took, best)
+	}
+	return took
+}
+
+func timed(b *testing.B, c contestant, client *client, prefix string) time.Duration {
+	begun := time.Now()
 	if err := c.lookup(b.Context(), client, prefix); err != nil {
 		b.Error(err)
 	}
@@ -106,7 +123,7 @@ func together(b *testing.B, c contestant, client *client) []time.Duration {
 		all.Go(func() {
 			asker := newAsker(uint64(i))
 			for range questions {
-				took[i] = append(took[i], timed(b, c, client, asker))
+				took[i] = append(took[i], timed(b, c, client, asker.prefix()))
 			}
 		})
 	}

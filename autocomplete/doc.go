@@ -13,7 +13,7 @@
 //
 // A dictionary is a tree of prefixes. An entry's term, its folded text with its
 // id behind, is a way down that tree, a byte a level. A leaf has all the
-// entries below its prefix, at most 512. When one more comes, the leaf becomes
+// entries below its prefix, at most 256. When one more comes, the leaf becomes
 // an inner node with leaves below it, and keeps only its heaviest: all down to
 // a bound, and always at least the 50 that a lookup may ask for. A node's rows
 // lie in order of weight, so a lookup reads the first k rows of one node; where
@@ -41,18 +41,19 @@
 //
 // # What it costs
 //
-//	Lookup              1 round trip  O(prefix + log n + k), within a leaf up to 512 rows
-//	Set, Increment      1             O(term + log n); now and then 512 rows are moved
+//	Lookup              1 round trip  O(prefix + log n + k), within a leaf up to 256 rows
+//	Set, Increment      1             O(term + log n); now and then 256 rows are moved
 //	Remove              1             O(term + log n); now and then 64 rows are merged
 //	Get, Len            1             O(1)
 //	Load                1 for 512     as Set, in scripts of 64 entries
 //	Drop                1             O(1) for the server's clients: it frees in the background
 //
-// A split or a merge costs one to three milliseconds at worst with usual texts.
-// Each byte that more than 512 entries begin with in common is one more level
-// with up to 80 rows, so long common beginnings (of paths, say) cost an eighth
-// of a row for each entry and byte at worst; cut them off, or use a dictionary
-// for each. docs/autocomplete.md has what was measured.
+// A split or a merge costs about a millisecond with usual texts. Each byte that
+// more than 256 entries begin with in common is one more level with up to 80
+// rows, so a long common beginning (of paths, say) costs up to a third of a row
+// for each entry and byte, and makes its first split dearer; cut it off, or use
+// a dictionary for each. docs/autocomplete.md has what was measured: about 250
+// bytes for each entry with texts of 17 bytes.
 //
 // # Reading the source
 //

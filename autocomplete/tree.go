@@ -19,7 +19,7 @@ type shape struct {
 // usual is the shape of every dictionary outside tests. low is what a lookup may ask for. A wide gap between fill and the
 // other two makes mending rare; fill / leaf is what an inner level costs in rows for each entry; and leaf is what a
 // lookup within a leaf looks through.
-var usual = newScripts(shape{low: MaxK, fill: 64, high: 80, leaf: 512})
+var usual = newScripts(shape{low: MaxK, fill: 64, high: 80, leaf: 256})
 
 var (
 	//go:embed functions.lua
