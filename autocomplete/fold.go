@@ -26,7 +26,8 @@ func Fold(text string) string {
 		return folded
 	}
 	fold := cases.Fold() // it may have state: one for each call
-	folded := norm.NFD.String(strings.ToValidUTF8(text, "\uFFFD"))
+	// What is left out goes first: it may stand between accents, which come into one order without it.
+	folded := norm.NFD.String(squeeze(strings.ToValidUTF8(text, "\uFFFD")))
 	folded = norm.NFKD.String(fold.String(folded))
 	folded = norm.NFKD.String(fold.String(folded))
 	return squeeze(folded)
