@@ -32,6 +32,9 @@ func startBenchEngine(ctx context.Context) (*benchEngine, error) {
 	}
 	e := &benchEngine{folder: folder, ended: make(chan error, 1)}
 	if err := e.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil, errors.Join(context.Cause(ctx), os.RemoveAll(folder))
+		}
 		return nil, errors.Join(&exitError{exitUnavailable, fmt.Errorf("the engine could not be started: %w", err)}, os.RemoveAll(folder))
 	}
 	return e, nil
@@ -67,10 +70,11 @@ func (e *benchEngine) start(ctx context.Context) error {
 	if err := <-started; err != nil {
 		return err
 	}
-	if err := e.await(ctx, said); err != nil {
-		return errors.Join(err, e.end())
+	err = e.await(ctx, said)
+	if err != nil {
+		_ = e.end() // how it ends matters no more
 	}
-	return nil
+	return err
 }
 
 // await reads where the engine is reached.

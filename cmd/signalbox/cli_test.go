@@ -59,7 +59,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"status": exitsWith, "until": until, "untilfile": untilFile, "signal": signalOwner, "serving": serving,
-			"certificate": certificate,
+			"certificate": certificate, "report": checkReport, "pictures": checkPictures,
 			"redis": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Setenv("REDIS", difftest.Redis(t, args...).Addr)
 			},

@@ -8,12 +8,12 @@
 package chart
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
 	"io"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -52,8 +52,11 @@ var palette = []color.Color{
 
 func colour(i int) color.Color { return palette[i%len(palette)] }
 
-// grey is for what is not data.
-var grey = color.Gray{Y: 0x60}
+// grey and pale are for what is not data.
+var (
+	grey = color.Gray{Y: 0x60}
+	pale = color.Gray{Y: 0xc8}
+)
 
 // Draw writes the picture of a report.
 func Draw(w io.Writer, report *benchmark.Report, format Format) error {
@@ -64,20 +67,29 @@ func Draw(w io.Writer, report *benchmark.Report, format Format) error {
 	columns := min(2, len(panels))
 	rows := (len(panels) + columns - 1) / columns
 	width, height := vg.Length(columns)*panelWidth, vg.Length(rows)*panelHeight+headerHeight
-	var canvas vg.CanvasSizer
-	var output io.WriterTo
 	switch format {
 	case SVG:
-		c := vgsvg.New(width, height)
-		canvas, output = c, c
+		canvas := vgsvg.New(width, height)
+		lay(draw.New(canvas), report, panels, columns, rows)
+		return writeSVG(w, canvas)
 	case PNG:
-		c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))
-		canvas, output = c, vgimg.PngCanvas{Canvas: c}
-	default:
-		return fmt.Errorf("chart: there is no format %q", format)
+		canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))
+		lay(draw.New(canvas), report, panels, columns, rows)
+		_, err = vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
+		return err
 	}
-	lay(draw.New(canvas), report, panels, columns, rows)
-	_, err = output.WriteTo(w)
+	return fmt.Errorf("chart: there is no format %q", format)
+}
+
+// writeSVG names fonts of the same widths beside the one that the picture was laid out with: an SVG holds texts, not
+// their shapes, and few machines have that one.
+func writeSVG(w io.Writer, canvas *vgsvg.Canvas) error {
+	var text bytes.Buffer
+	if _, err := canvas.WriteTo(&text); err != nil {
+		return err
+	}
+	_, err := w.Write(bytes.ReplaceAll(text.Bytes(),
+		[]byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif")))
 	return err
 }
 
@@ -86,7 +98,7 @@ func lay(page draw.Canvas, report *benchmark.Report, panels []*plot.Plot, column
 	page.SetColor(color.White)
 	page.Fill(page.Path())
 	style := draw.TextStyle{
-		Color: color.Black, Font: font.From(plot.DefaultFont, 11), Handler: plot.DefaultTextHandler,
+		Color: color.Black, Font: sans(10), Handler: plot.DefaultTextHandler,
 		XAlign: draw.XCenter, YAlign: draw.YCenter,
 	}
 	middle := vg.Point{X: page.Center().X, Y: page.Max.Y - headerHeight/2}

@@ -40,17 +40,23 @@ func panels(r *benchmark.Report) ([]*plot.Plot, error) {
 func newPlot(title string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text = title
-	p.Title.TextStyle.Font.Size = 13
+	p.Title.TextStyle.Font = sans(12)
 	p.Title.Padding = 8
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Label.TextStyle.Font.Size = 11
-		axis.Tick.Label.Font.Size = 10
+		axis.Label.TextStyle.Font = sans(10)
+		axis.Label.Padding = 4
+		axis.Tick.Label.Font = sans(9)
 		axis.Color, axis.Tick.Color = grey, grey
 	}
-	p.Legend.TextStyle.Font.Size = 10
+	p.Legend.TextStyle.Font = sans(9)
 	p.Legend.ThumbnailWidth = 24
 	p.Legend.Padding = 2
 	return p
+}
+
+// sans is the typeface of all texts.
+func sans(size font.Length) font.Font {
+	return font.Font{Typeface: plot.DefaultFont.Typeface, Variant: "Sans", Size: size}
 }
 
 // withGrid adds lines across the panel at the ticks of its value axis.
@@ -60,6 +66,7 @@ func withGrid(p *plot.Plot, vertical bool) {
 	if vertical {
 		grid.Vertical.Width, grid.Horizontal.Width = vg.Points(0.4), 0
 	}
+	grid.Vertical.Color, grid.Horizontal.Color = pale, pale
 	p.Add(grid)
 }
 
@@ -99,7 +106,7 @@ func share(a, b int64) float64 {
 }
 
 // shapes tell series apart without colours.
-var shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}}
+var shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}}
 
 func addLines(p *plot.Plot, i int, name string, solid, dashed plotter.XYs) error {
 	line, points, err := plotter.NewLinePoints(solid)
@@ -140,7 +147,7 @@ func pipelining(r *benchmark.Report) (*plot.Plot, error) {
 			if row.Pipelined == pipelined {
 				values = append(values, plotter.XY{X: float64(len(links)), Y: max(row.CallsPerSecond, 0.1)})
 				texts = append(texts, short(row.CallsPerSecond))
-				links = append(links, fmt.Sprintf("%s\n%.3g ms", row.Link, row.RoundTrip.Seconds()*1000))
+				links = append(links, fmt.Sprintf("%s\n%.2g ms", row.Link, row.RoundTrip.Seconds()*1000))
 			}
 		}
 		points, err := plotter.NewScatter(values)
@@ -150,17 +157,24 @@ func pipelining(r *benchmark.Report) (*plot.Plot, error) {
 		points.Color, points.Shape, points.Radius = colour(i), shapes[i], vg.Points(5)
 		p.Add(points)
 		p.Legend.Add([]string{"one command at a time", "pipelined"}[i], points)
-		if err := addLabels(p, values, texts, vg.Point{X: 9}, draw.XLeft); err != nil {
+		beside, align := vg.Point{X: -9}, draw.XRight
+		if pipelined {
+			beside, align = vg.Point{X: 9}, draw.XLeft
+		}
+		if err := addLabels(p, values, texts, beside, align); err != nil {
 			return nil, err
 		}
 	}
 	p.NominalX(links...)
-	p.X.Min, p.X.Max = -0.4, float64(len(links))-0.3
+	p.X.Min, p.X.Max = -0.5, float64(len(links))-0.5
 	p.Y.Min = math.Pow(10, math.Floor(math.Log10(p.Y.Min)))
 	p.Y.Max = math.Pow(10, math.Ceil(math.Log10(p.Y.Max*2)))
 	p.Legend.Top = true
 	return p, nil
 }
+
+// middle puts the middle of the digits, not of the whole line, beside a point.
+const middle = -0.35
 
 // addLabels writes texts beside points.
 func addLabels(p *plot.Plot, at plotter.XYs, texts []string, offset vg.Point, align draw.XAlignment) error {
@@ -169,8 +183,8 @@ func addLabels(p *plot.Plot, at plotter.XYs, texts []string, offset vg.Point, al
 		return err
 	}
 	for i := range labels.TextStyle {
-		labels.TextStyle[i].Font = font.From(plot.DefaultFont, 9)
-		labels.TextStyle[i].XAlign, labels.TextStyle[i].YAlign = align, draw.YCenter
+		labels.TextStyle[i].Font = sans(8)
+		labels.TextStyle[i].XAlign, labels.TextStyle[i].YAlign = align, middle
 	}
 	labels.Offset = offset
 	p.Add(labels)
@@ -202,7 +216,7 @@ func commands(r *benchmark.Report) (*plot.Plot, error) {
 		return nil, err
 	}
 	p.NominalY(names...)
-	p.Y.Tick.Label.Font.Size = 9
+	p.Y.Tick.Label.Font = sans(8)
 	p.X.Max *= 1.08
 	return p, nil
 }
@@ -211,7 +225,7 @@ func commands(r *benchmark.Report) (*plot.Plot, error) {
 func semaphores(r *benchmark.Report) (*plot.Plot, error) {
 	p := newPlot(fmt.Sprintf("Semaphores: grants over the limit of %d, %d clients", r.Semaphores[0].Limit, r.Semaphores[0].Clients))
 	p.Y.Label.Text = "% of all grants"
-	p.Y.Min, p.Y.Max = 0, 10
+	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 0, 10, thousandTicks{}
 	withGrid(p, false)
 	kinds := distinct(r.Semaphores, func(row *benchmark.SemaphoreRow) string { return row.Semaphore })
 	skews := distinct(r.Semaphores, func(row *benchmark.SemaphoreRow) string { return row.Skew.String() })
@@ -239,7 +253,8 @@ func semaphores(r *benchmark.Report) (*plot.Plot, error) {
 		}
 	}
 	p.NominalX(kinds...)
-	p.X.Tick.Label.Font.Size = 9
+	p.X.Min, p.X.Max = -0.5, float64(len(kinds))-0.5
+	p.X.Tick.Label.Font = sans(8)
 	legendAbove(p)
 	return p, nil
 }

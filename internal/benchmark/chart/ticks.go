@@ -30,9 +30,14 @@ type thousandTicks struct{}
 func (thousandTicks) Ticks(lowest, highest float64) []plot.Tick {
 	ticks := plot.DefaultTicks{}.Ticks(lowest, highest)
 	for i := range ticks {
-		if v := ticks[i].Value; ticks[i].Label != "" && v >= 1000 {
-			ticks[i].Label = strconv.FormatFloat(v/1000, 'f', -1, 64) + "k"
+		if ticks[i].Label == "" {
+			continue
 		}
+		v, unit := ticks[i].Value, ""
+		if v >= 1000 {
+			v, unit = v/1000, "k"
+		}
+		ticks[i].Label = strconv.FormatFloat(v, 'f', -1, 64) + unit
 	}
 	return ticks
 }
