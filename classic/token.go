@@ -70,7 +70,9 @@ func (l Logins) UpdateTokenPipelined(ctx context.Context, token, user, item stri
 func (l Logins) update(ctx context.Context, token, user, item string, send func(func(redis.Cmdable) error)) {
 	now, viewed := score(l.clock().Now()), l.Prefix+"viewed:"+token
 	send(func(c redis.Cmdable) error { return c.HSet(ctx, l.Prefix+"login:", token, user).Err() })
-	send(func(c redis.Cmdable) error { return c.ZAdd(ctx, l.Prefix+"recent:", redis.Z{Score: now, Member: token}).Err() })
+	send(func(c redis.Cmdable) error {
+		return c.ZAdd(ctx, l.Prefix+"recent:", redis.Z{Score: now, Member: token}).Err()
+	})
 	if item == "" {
 		return
 	}

@@ -125,17 +125,20 @@ func (s *Server) roundTrip(ctx context.Context, l *link, n int) (time.Duration, 
 	return took[len(took)/2], nil
 }
 
+// long is from where on a link is so long that what a delay is off by does not matter.
+const long = 10 * time.Millisecond
+
 // calibrate sets the delay of an emulated link so that its round trip is as wanted. What the way to the server and the
-// proxy take by themselves is measured first, and what the delay is off by is made up for.
+// proxy take by themselves is measured first, and on a short link what the delay is off by is made up for.
 func (s *Server) calibrate(ctx context.Context, l *link) (err error) {
 	if l.roundTrip, err = s.roundTrip(ctx, l, pings); err != nil {
 		return err
 	}
-	n, delay := pings, time.Duration(0)
-	if l.wanted > 10*time.Millisecond {
-		n = 5
+	n, corrections, delay := pings, 2, time.Duration(0)
+	if l.wanted > long {
+		n, corrections = 5, 1
 	}
-	for range 2 {
+	for range corrections {
 		delay += (l.wanted - l.roundTrip) / 2
 		if delay <= 0 {
 			l.proxy.Restore()

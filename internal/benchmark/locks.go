@@ -30,7 +30,8 @@ type LockRow struct {
 	Clients  int    `json:"clients"`
 	Tries    int64  `json:"tries"`
 	Acquires int64  `json:"acquires"`
-	// AcquiresPerSecond is over the time that the cell really took.
+	// The rates are over the time that the cell really took.
+	TriesPerSecond    float64       `json:"tries_per_second"`
 	AcquiresPerSecond float64       `json:"acquires_per_second"`
 	WaitP50           time.Duration `json:"wait_p50_ns"`
 	WaitP99           time.Duration `json:"wait_p99_ns"`
@@ -173,6 +174,7 @@ func lockRow(kind string, contenders []*contender, took time.Duration) LockRow {
 		row.Most = max(row.Most, c.acquires)
 		waits.merge(c.waits)
 	}
+	row.TriesPerSecond = perSecond(row.Tries, took)
 	row.AcquiresPerSecond = perSecond(row.Acquires, took)
 	row.WaitP50, row.WaitP99, row.WaitMax = waits.percentile(50), waits.percentile(99), waits.max()
 	return row
@@ -184,6 +186,7 @@ func mergeLocks(rows []LockRow) LockRow {
 	row := rows[0]
 	row.Tries = medianOf(rows, func(r *LockRow) int64 { return r.Tries })
 	row.Acquires = medianOf(rows, func(r *LockRow) int64 { return r.Acquires })
+	row.TriesPerSecond = medianRate(rows, func(r *LockRow) float64 { return r.TriesPerSecond })
 	row.AcquiresPerSecond = medianRate(rows, func(r *LockRow) float64 { return r.AcquiresPerSecond })
 	row.WaitP50 = medianOf(rows, func(r *LockRow) time.Duration { return r.WaitP50 })
 	row.WaitP99 = medianOf(rows, func(r *LockRow) time.Duration { return r.WaitP99 })

@@ -21,8 +21,8 @@ func report() *benchmark.Report {
 		Machine:  benchmark.Machine{CPU: "CPU <i9> & more", Cores: 2},
 		Duration: time.Second, Rounds: 3,
 		Locks: []benchmark.LockRow{
-			{Lock: "original lock", Clients: 1, Tries: 100, Acquires: 100, AcquiresPerSecond: 12345},
-			{Lock: "original lock", Clients: 10, Tries: 900, Acquires: 0},
+			{Lock: "original lock", Clients: 1, Tries: 100, Acquires: 100, TriesPerSecond: 12345, AcquiresPerSecond: 12345},
+			{Lock: "original lock", Clients: 10, Tries: 900, Acquires: 0, TriesPerSecond: 900},
 			{Lock: "signalbox", Clients: 1, Tries: 50, Acquires: 50, AcquiresPerSecond: 5000},
 		},
 		Pipelining: []benchmark.PipelineRow{

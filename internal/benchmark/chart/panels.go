@@ -84,7 +84,7 @@ func locks(r *benchmark.Report) (*plot.Plot, error) {
 			if row.Lock == kind {
 				x := float64(slices.Index(clients, strconv.Itoa(row.Clients)))
 				acquires = append(acquires, plotter.XY{X: x, Y: row.AcquiresPerSecond})
-				tries = append(tries, plotter.XY{X: x, Y: row.AcquiresPerSecond * share(row.Tries, row.Acquires)})
+				tries = append(tries, plotter.XY{X: x, Y: row.TriesPerSecond})
 			}
 		}
 		if err := addLines(p, i, kind, acquires, tries); err != nil {
@@ -95,14 +95,6 @@ func locks(r *benchmark.Report) (*plot.Plot, error) {
 	p.X.Padding = 12
 	legendAbove(p)
 	return p, nil
-}
-
-// share is a/b, and 1 of nothing.
-func share(a, b int64) float64 {
-	if b == 0 {
-		return 1
-	}
-	return float64(a) / float64(b)
 }
 
 // shapes tell series apart without colours.
