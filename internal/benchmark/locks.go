@@ -180,8 +180,8 @@ func lockRow(kind string, contenders []*contender, took time.Duration) LockRow {
 	return row
 }
 
-// mergeLocks takes the median of everything, but the longest wait and the clients that had fewest and most of all
-// rounds.
+// mergeLocks takes the median of everything, but the longest wait of all rounds, and the clients that had fewest and most
+// of the round that was least fair: rounds differ in length, so those of different rounds say nothing together.
 func mergeLocks(rows []LockRow) LockRow {
 	row := rows[0]
 	row.Tries = medianOf(rows, func(r *LockRow) int64 { return r.Tries })
@@ -192,8 +192,9 @@ func mergeLocks(rows []LockRow) LockRow {
 	row.WaitP99 = medianOf(rows, func(r *LockRow) time.Duration { return r.WaitP99 })
 	for _, r := range rows {
 		row.WaitMax = max(row.WaitMax, r.WaitMax)
-		row.Fewest = min(row.Fewest, r.Fewest)
-		row.Most = max(row.Most, r.Most)
+		if r.Most*row.Fewest > row.Most*r.Fewest || r.Fewest == 0 && row.Fewest > 0 {
+			row.Fewest, row.Most = r.Fewest, r.Most
+		}
 	}
 	return row
 }
