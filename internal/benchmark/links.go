@@ -171,7 +171,7 @@ func notes(links []*link) []string {
 	for i, l := range links {
 		names[i] = l.name
 		if l.wanted > 0 && l.roundTrip > l.wanted*3/2 {
-			notes = append(notes, fmt.Sprintf("%s: the server is further away than that", l.name))
+			notes = append(notes, fmt.Sprintf("%s: it takes longer than that, because the server is far away or the machine busy", l.name))
 		}
 	}
 	for _, name := range []string{"Unix socket", "loopback"} {
