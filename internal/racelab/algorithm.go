@@ -62,6 +62,16 @@ type Algorithm struct {
 	Sleeps time.Duration
 	// Listens says that clients have an inbox.
 	Listens bool
+	// AlwaysTimed says that Timed holds after every step, not at the end alone.
+	AlwaysTimed bool
+	// Line is who holds and who waits, in order, as the server has it, for Order.
+	// May be nil: then Order is about those who block.
+	Line func(w *world) (holders, waiting []string)
+	// FaultsMax is how many misfortunes a schedule may hold unless somebody says
+	// otherwise.
+	FaultsMax int
+
+	mutate func(script string) string // for tests of the lab
 }
 
 // Patient is what one client can do.
@@ -96,6 +106,7 @@ const (
 func All() []*Algorithm {
 	return []*Algorithm{
 		setnxLock, lock, luaLock, semaphore, fairSemaphore, lockedSemaphore, luaSemaphore,
+		ledgerMutex, ledgerSemaphore,
 	}
 }
 

@@ -134,6 +134,15 @@ func (c *Client) Begin(op string) bool {
 	return c.park(stop{kind: atBegin}) == proceed
 }
 
+// Wait stops until a message comes, or the time has passed: then it is "".
+func (c *Client) Wait(d time.Duration) (message string) {
+	c.message = ""
+	if c.park(stop{kind: atWait, wake: c.world.engine.Now().Add(d)}) != proceed {
+		return ""
+	}
+	return c.message
+}
+
 // learn notes what a client has been given, which is all that it depends on.
 func (c *Client) learn(kind byte, what []byte) {
 	var when [17]byte

@@ -43,7 +43,6 @@ func (k *conn) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	k.request = append(k.request, commands...)
-	k.client.sent = k.client.world.engine.Now()
 	return len(p), nil
 }
 

@@ -112,6 +112,52 @@ func (w *world) judge() {
 	}
 }
 
+// line is who holds and who waits before a step.
+type line struct{ holders, waiting []string }
+
+func (w *world) lineUp() (l line) {
+	if w.algorithm.Line != nil && w.looking() {
+		l.holders, l.waiting = w.algorithm.Line(w)
+	}
+	return l
+}
+
+// looking says that a step is new. All before it were looked at when they were.
+func (w *world) looking() bool { return w.probing || w.rows != nil }
+
+// judgeServer looks at what the server has after a step.
+func (w *world) judgeServer(before line) {
+	if !w.looking() {
+		return
+	}
+	if w.algorithm.AlwaysTimed {
+		w.judgeTimeouts("%s has no timeout")
+	}
+	after := w.lineUp()
+	for _, id := range after.holders {
+		if slices.Contains(before.holders, id) {
+			continue
+		}
+		for _, ahead := range before.waiting {
+			if ahead == id {
+				break
+			}
+			if slices.Contains(after.waiting, ahead) {
+				w.accuse(Order, "%s is granted its permit while %s, who came before it, still waits", id, ahead)
+			}
+		}
+	}
+}
+
+// judgeTimeouts looks for keys that would stay for ever.
+func (w *world) judgeTimeouts(why string) {
+	for _, key := range bulks(w.engine.Do("KEYS", "*")) {
+		if ttl := string(w.engine.Do("PTTL", key)); ttl == ":-1\r\n" {
+			w.accuse(Timed, why, key)
+		}
+	}
+}
+
 // ended says whether all clients that have begun have come to their end. Those
 // that have not need never come.
 func (w *world) ended() bool {
@@ -121,11 +167,7 @@ func (w *world) ended() bool {
 // judgeEnd judges what a run leaves behind. It changes the world: a run ends here.
 func (w *world) judgeEnd() {
 	if w.violation == nil && slices.Contains(w.algorithm.Promises, Timed) {
-		for _, key := range bulks(w.engine.Do("KEYS", "*")) {
-			if ttl := string(w.engine.Do("PTTL", key)); ttl == ":-1\r\n" {
-				w.accuse(Timed, "all clients have ended, and %s stays for ever", key)
-			}
-		}
+		w.judgeTimeouts("all clients have ended, and %s stays for ever")
 	}
 	if w.violation == nil && slices.Contains(w.algorithm.Promises, Freed) && !w.letsIn() {
 		w.accuse(Freed, "all clients have ended and all timeouts have passed, and nobody gets in any more")
@@ -173,6 +215,7 @@ func (w *world) collect() {
 	for i, c := range w.clients {
 		if c.stop.kind == atBlocked && !c.served && c.stop.conn.remote.Pending() {
 			c.served = true
+			w.judgeServed(i)
 			w.step.woke = append(w.step.woke, i)
 		}
 		if c.inbox == nil || c.dead || !c.inbox.Pending() {
@@ -181,6 +224,18 @@ func (w *world) collect() {
 		w.step.woke = append(w.step.woke, i)
 		for _, message := range messages(c.inbox.Received()) {
 			c.mail = append(c.mail, message)
+		}
+	}
+}
+
+// judgeServed looks at who of those who block was answered.
+func (w *world) judgeServed(client int) {
+	for _, ahead := range w.queue {
+		if ahead == client {
+			return
+		}
+		if c := w.clients[ahead]; !c.served && !c.dead {
+			w.accuse(Order, "%s is served while %s, who came before it, still waits", w.clients[client].Name, c.Name)
 		}
 	}
 }

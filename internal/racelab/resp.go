@@ -99,9 +99,8 @@ func showRequests(commands [][][]byte, names map[string]string) string {
 		switch name := strings.ToLower(words[0]); name {
 		case "multi", "exec":
 			continue
-		case "evalsha", "eval":
-			script := names[string(command[1])]
-			words = append([]string{"script", script}, words[3:]...)
+		case "evalsha":
+			words = showScript(words, names[words[1]])
 		default:
 			words[0] = strings.ToUpper(words[0])
 		}
@@ -112,6 +111,16 @@ func showRequests(commands [][][]byte, names map[string]string) string {
 		return "MULTI " + text + " EXEC"
 	}
 	return text
+}
+
+// showScript tells the call of a script by its name, or by its key if it has no
+// name.
+func showScript(words []string, name string) []string {
+	keys, _ := strconv.Atoi(words[2]) // the server has taken it
+	if name == "" {
+		return append([]string{"script"}, words[3:]...)
+	}
+	return append([]string{name + ".lua"}, words[3+keys:]...)
 }
 
 // showWord shortens what is a time in seconds since 1970 to those since the

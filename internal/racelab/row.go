@@ -1,9 +1,6 @@
 package racelab
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // Row is a step as it is shown.
 type Row struct {
@@ -70,9 +67,9 @@ func (w *world) event(choice Choice) string {
 }
 
 // sent notes the request that is run, before its reply is taken.
-func (w *world) sent(c *Client, k *conn) {
+func (w *world) sent(k *conn) {
 	if w.row != nil && w.row.Sent == "" {
-		w.row.Sent = showRequests(k.request, w.scripts())
+		w.row.Sent = showRequests(k.request, w.names)
 	}
 }
 
@@ -106,8 +103,3 @@ func (w *world) shut() {
 	*w.rows = append(*w.rows, *w.row)
 	w.row = nil
 }
-
-func (w *world) since(t time.Time) time.Duration { return t.Sub(epoch) }
-
-// scripts are the names of scripts by their digests.
-func (w *world) scripts() map[string]string { return nil }

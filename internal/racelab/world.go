@@ -45,9 +45,11 @@ type world struct {
 	parked    chan *Client
 	round     int
 	ticks     int
-	queue     []int  // clients that were told to wait, in order
-	rows      *[]Row // nil unless the run is written down
-	row       *Row   // of the step under way
+	queue     []int             // clients that were told to wait, in order
+	names     map[string]string // of scripts, by their digests
+	mutants   map[string]string // of digests, those of what runs instead
+	rows      *[]Row            // nil unless the run is written down
+	row       *Row              // of the step under way
 	violation *Violation
 	visits    map[string]bool // whether a visitor is let in, by the state of the server
 	step      footprint
@@ -57,7 +59,8 @@ type world struct {
 }
 
 func newWorld(a *Algorithm, clients int) *world {
-	w := &world{algorithm: a, engine: stepped.New(epoch), parked: make(chan *Client), visits: map[string]bool{}}
+	w := &world{algorithm: a, engine: stepped.New(epoch), parked: make(chan *Client), visits: map[string]bool{},
+		names: map[string]string{}, mutants: map[string]string{}}
 	for i := range clients {
 		w.clients = append(w.clients, newClient(w, string(rune('A'+i))))
 	}
@@ -221,6 +224,7 @@ func (w *world) misfortunes(f Fault) (all []Choice) {
 func (w *world) do(choice Choice) {
 	w.step, w.refreshed, w.paused = footprint{client: choice.Client}, false, choice.Kind == faulty(Pause)
 	w.open(choice)
+	before := w.lineUp()
 	var c *Client
 	if choice.Client >= 0 {
 		c = w.clients[choice.Client]
@@ -249,6 +253,7 @@ func (w *world) do(choice Choice) {
 	}
 	w.collect()
 	w.judge()
+	w.judgeServer(before)
 	w.shut()
 }
 
@@ -330,12 +335,14 @@ func (w *world) request(c *Client, run, heard bool) {
 // execute runs the request that a client stands at.
 func (w *world) execute(c *Client) {
 	k := c.stop.conn
+	c.sent = w.engine.Now() // who stands at a request has not sent it yet
 	k.watching()
 	if w.probing {
 		w.step.reach(w.engine, k)
 	}
-	k.run(k.request)
-	w.sent(c, k)
+	w.learnScripts(k.request)
+	k.run(w.mutated(k.request))
+	w.sent(k)
 	k.request, k.reply = nil, k.remote.Received()
 	w.got(k.reply)
 }
