@@ -105,7 +105,7 @@ const (
 // All are the algorithms, by name.
 func All() []*Algorithm {
 	return []*Algorithm{
-		setnxLock, lock, luaLock, semaphore, fairSemaphore, lockedSemaphore, luaSemaphore,
+		setnxLock, lock, luaLock, semaphore, fairSemaphore, lockedSemaphore, luaSemaphore, listSemaphore,
 		ledgerMutex, ledgerSemaphore,
 	}
 }
@@ -134,10 +134,7 @@ func live(c *Client) {
 	if p.Refresh != nil && !refresh(c, p) {
 		return
 	}
-	if c.Begin("release") {
-		c.gaveBack()
-		c.told("release", p.Release())
-	}
+	release(c, p)
 }
 
 func acquire(c *Client, p Patient) bool {
@@ -178,6 +175,21 @@ func refresh(c *Client, p Patient) bool {
 		}
 	}
 	return true
+}
+
+// release asks again, too: it may have been the request that got lost.
+func release(c *Client, p Patient) {
+	for range 2 {
+		if !c.Begin("release") {
+			return
+		}
+		c.gaveBack()
+		err := p.Release()
+		c.told("release", err)
+		if err == nil || errors.Is(err, classic.ErrLost) {
+			return
+		}
+	}
 }
 
 var background = context.Background() // no algorithm is cancelled: clients crash instead

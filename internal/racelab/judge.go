@@ -32,7 +32,15 @@ func (b *belief) valid(now time.Time) bool {
 // Has notes that a client has a permit, which lasts for the timeout from since on.
 func (c *Client) Has(since time.Time) {
 	c.hold(since, c.world.algorithm.Timeout)
-	c.world.believes(c, "HOLDS")
+	c.holds("HOLDS")
+}
+
+// holds notes in the schedule until when.
+func (c *Client) holds(what string) {
+	if until := c.belief.until; !until.IsZero() {
+		what += " until " + clockTime(until.Sub(epoch).Microseconds())
+	}
+	c.world.believes(c, what)
 }
 
 func (c *Client) hold(since time.Time, span time.Duration) {
@@ -46,8 +54,8 @@ func (c *Client) hold(since time.Time, span time.Duration) {
 // Refreshed notes that a refresh has said that the permit lasts on.
 func (c *Client) Refreshed(since time.Time) {
 	c.hold(since, c.world.algorithm.Timeout)
-	c.world.refreshed = true
-	c.world.believes(c, "HOLDS still")
+	c.world.refreshed = c.Name
+	c.holds("HOLDS still,")
 }
 
 // gaveBack notes that a client sees its permit as given back from now on.
@@ -104,11 +112,12 @@ func (w *world) judge() {
 		}
 	}
 	if len(holders) > w.algorithm.Permits {
-		p := Limit
-		if w.refreshed && slices.Contains(w.algorithm.Promises, Truth) {
-			p = Truth
+		all := strings.Join(holders, " and ")
+		if w.refreshed != "" && slices.Contains(w.algorithm.Promises, Truth) {
+			w.accuse(Truth, "%s is told that it holds still, and now %s hold at the same time; the limit is %d", w.refreshed, all, w.algorithm.Permits)
+			return
 		}
-		w.accuse(p, "%s hold at the same time; the limit is %d", strings.Join(holders, " and "), w.algorithm.Permits)
+		w.accuse(Limit, "%s hold at the same time; the limit is %d", all, w.algorithm.Permits)
 	}
 }
 
@@ -215,7 +224,9 @@ func (w *world) collect() {
 	for i, c := range w.clients {
 		if c.stop.kind == atBlocked && !c.served && c.stop.conn.remote.Pending() {
 			c.served = true
-			w.judgeServed(i)
+			if !w.step.clock { // else it is told that its time is up
+				w.judgeServed(i)
+			}
 			w.step.woke = append(w.step.woke, i)
 		}
 		if c.inbox == nil || c.dead || !c.inbox.Pending() {

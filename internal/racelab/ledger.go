@@ -112,7 +112,7 @@ func (p *party) handed(answer ledger.AcquireAnswer) bool {
 		return false // too little is left: asking confirms it with a full ttl
 	}
 	p.hold(granted, claim)
-	p.world.believes(p.Client, "HOLDS")
+	p.holds("HOLDS")
 	return true
 }
 

@@ -8,22 +8,39 @@ import (
 
 // Bounds are where a search ends.
 type Bounds struct {
-	Clients int
+	Clients int `json:"clients"`
 	// Faults is how many misfortunes a schedule may hold, Depth how many steps.
-	Faults, Depth int
+	Faults int `json:"faults"`
+	Depth  int `json:"depth"`
 	// Schedules is how many are run at most, 0 for any number.
-	Schedules int
+	Schedules int `json:"schedules"`
+	// Random is how many schedules are drawn besides, with one client and one
+	// misfortune more, by Seed.
+	Random int    `json:"random"`
+	Seed   uint64 `json:"seed"`
+
+	awake bool // tries everything everywhere, for tests of the lab
+}
+
+// Defaults are the bounds of an algorithm unless somebody says otherwise.
+func (a *Algorithm) Defaults() Bounds {
+	return Bounds{Clients: a.Clients, Faults: a.FaultsMax, Depth: 60, Schedules: 40_000, Random: 500, Seed: 1}
 }
 
 // Report is what a search has found.
 type Report struct {
 	Algorithm string    `json:"algorithm"`
+	Bounds    Bounds    `json:"bounds"`
 	Findings  []Finding `json:"findings"`
+	// Kept are the promises that nothing was found to break.
+	Kept []Promise `json:"kept"`
 	// Schedules is how many were run; each state is one that was seen for the
 	// first time. Cut are those that were ended by the depth.
 	Schedules int `json:"schedules"`
 	States    int `json:"states"`
 	Cut       int `json:"cut"`
+	// Random is how many were drawn besides.
+	Random int `json:"random"`
 	// Faults is how often each kind was tried.
 	Faults map[Fault]int `json:"faults"`
 	// Whole says that everything within the bounds was seen.
@@ -74,8 +91,17 @@ type search struct {
 func Explore(a *Algorithm, b Bounds, tell func(Report)) Report {
 	s := &search{
 		world: newWorld(a, b.Clients), bounds: b, open: slices.Clone(a.Promises), seen: map[[sha256.Size]byte][]Choice{}, tell: tell,
-		report: Report{Algorithm: a.Name, Faults: map[Fault]int{}},
+		report: Report{Algorithm: a.Name, Bounds: b, Findings: []Finding{}, Faults: map[Fault]int{}},
 	}
+	s.sweep()
+	s.chance(a, b.Seed, b.Random)
+	s.report.Kept = append([]Promise{}, s.open...)
+	return s.report
+}
+
+// sweep searches all schedules within the bounds.
+func (s *search) sweep() {
+	b := s.bounds
 	defer s.world.close()
 	s.levels = make([][][]*node, b.Faults+1)
 	for f := range s.levels {
@@ -85,8 +111,14 @@ func Explore(a *Algorithm, b Bounds, tell func(Report)) Report {
 	root := &node{choice: Choice{Client: -1}}
 	root.todo = s.world.choices(b.Faults > 0)
 	s.levels[0][0] = []*node{root}
-	s.report.Whole = s.all()
-	return s.report
+	s.report.Whole = s.all() && s.report.Cut == 0
+}
+
+// progress tells whoever wants to know.
+func (s *search) progress() {
+	if s.tell != nil {
+		s.tell(s.report)
+	}
 }
 
 // all goes through the states. It is false if it has stopped before the end.
@@ -112,7 +144,7 @@ func (s *search) expand(n *node) bool {
 			continue
 		}
 		if len(s.open) == 0 || s.bounds.Schedules > 0 && s.report.Schedules >= s.bounds.Schedules {
-			return len(s.open) == 0
+			return false
 		}
 		reach := s.try(n, choice, asleep)
 		asleep = append(slices.Clip(asleep), sleeper{choice, reach})
@@ -141,14 +173,12 @@ func (s *search) try(n *node, choice Choice, asleep []sleeper) footprint {
 		s.report.Faults[Fault(choice.Kind)]++
 	}
 	for _, t := range asleep {
-		if t.reach.apart(&reach) {
+		if !s.bounds.awake && t.reach.apart(&reach) {
 			child.asleep = append(child.asleep, t)
 		}
 	}
 	s.reached(child)
-	if s.tell != nil {
-		s.tell(s.report)
-	}
+	s.progress()
 	return reach
 }
 

@@ -53,9 +53,9 @@ type world struct {
 	violation *Violation
 	visits    map[string]bool // whether a visitor is let in, by the state of the server
 	step      footprint
-	probing   bool // the footprint of the step is wanted
-	refreshed bool // somebody was told so in this step
-	paused    bool // the step before was a pause
+	probing   bool   // the footprint of the step is wanted
+	refreshed string // who was told so in this step
+	paused    bool   // the step before was a pause
 }
 
 func newWorld(a *Algorithm, clients int) *world {
@@ -222,7 +222,7 @@ func (w *world) misfortunes(f Fault) (all []Choice) {
 
 // do makes a choice come true, up to where everybody stands again.
 func (w *world) do(choice Choice) {
-	w.step, w.refreshed, w.paused = footprint{client: choice.Client}, false, choice.Kind == faulty(Pause)
+	w.step, w.refreshed, w.paused = footprint{client: choice.Client}, "", choice.Kind == faulty(Pause)
 	w.open(choice)
 	before := w.lineUp()
 	var c *Client
