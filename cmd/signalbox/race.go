@@ -93,8 +93,11 @@ func (f *raceFlags) bounds(algorithm *racelab.Algorithm) (racelab.Bounds, error)
 		to              *int
 		value, min, max int
 	}{
-		{"clients", &b.Clients, f.clients, 1, 6}, {"faults", &b.Faults, f.faults, 0, 10}, {"depth", &b.Depth, f.depth, 1, 1000},
-		{"schedules", &b.Schedules, f.schedules, 0, 1 << 30}, {"random", &b.Random, f.random, 0, 1 << 30},
+		{"clients", &b.Clients, f.clients, 1, 6},
+		{"faults", &b.Faults, f.faults, 0, 10},
+		{"depth", &b.Depth, f.depth, 1, 1000},
+		{"schedules", &b.Schedules, f.schedules, 0, 1 << 30},
+		{"random", &b.Random, f.random, 0, 1 << 30},
 	} {
 		switch {
 		case asked.value == -1:
@@ -182,7 +185,10 @@ func (a *app) paint(mark racelab.Mark, text string) string {
 // covered says what was searched.
 func covered(report *racelab.Report) string {
 	b := report.Bounds
-	within := fmt.Sprintf("%s, up to %s in a schedule", count(b.Clients, "client"), count(b.Faults, "misfortune"))
+	within := count(b.Clients, "client") + ", without misfortunes"
+	if b.Faults > 0 {
+		within = fmt.Sprintf("%s, up to %s in a schedule", count(b.Clients, "client"), count(b.Faults, "misfortune"))
+	}
 	searched := fmt.Sprintf("%s, %s", count(report.Schedules, "schedule"), count(report.States, "state"))
 	var text string
 	switch {

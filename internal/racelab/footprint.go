@@ -22,8 +22,7 @@ type footprint struct {
 // reach notes the keys of a request before it is run.
 func (f *footprint) reach(e *stepped.Engine, k *conn) {
 	for _, command := range k.request {
-		name := strings.ToLower(string(command[0]))
-		switch name {
+		switch strings.ToLower(string(command[0])) {
 		case "multi":
 			continue
 		case "exec", "unwatch", "discard":
@@ -40,6 +39,15 @@ func (f *footprint) reach(e *stepped.Engine, k *conn) {
 		}
 		f.keys = append(f.keys, bulks(e.Do(words...))...)
 	}
+}
+
+// touches says whether a request may have touched keys without changing them,
+// which whoever watches them is told all the same: EXPIRE by what was left. A
+// reply of 0 says that nothing was done.
+func touches(e *stepped.Engine, request [][][]byte, reply []byte) bool {
+	return string(reply) != ":0\r\n" && slices.ContainsFunc(request, func(command [][]byte) bool {
+		return strings.Contains(string(e.Do("COMMAND", "INFO", string(command[0]))), "+write")
+	})
 }
 
 // watching keeps what a connection watches, which EXEC reads.

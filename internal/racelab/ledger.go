@@ -25,13 +25,14 @@ const (
 
 var ledgerFaults = []Fault{Crash, LoseRequest, LoseReply, LoseMessage, Pause, Skew}
 
-var ledgerMutex = ledgerOf("ledger", "the permit ledger of Signalbox as a mutex", 1)
+var ledgerMutex = ledgerOf("ledger", "the permit ledger of Signalbox as a mutex", 1, 1)
 
-var ledgerSemaphore = ledgerOf("ledger-semaphore", "the permit ledger of Signalbox with two permits", 2)
+// More clients, and so fewer misfortunes.
+var ledgerSemaphore = ledgerOf("ledger-semaphore", "the permit ledger of Signalbox with two permits", 2, 0)
 
-func ledgerOf(name, summary string, permits int) *Algorithm {
+func ledgerOf(name, summary string, permits, faults int) *Algorithm {
 	return &Algorithm{
-		Name: name, Summary: summary, Permits: permits, Timeout: ledgerTTL, Clients: permits + 1, FaultsMax: 1,
+		Name: name, Summary: summary, Permits: permits, Timeout: ledgerTTL, Clients: permits + 1, FaultsMax: faults,
 		Promises: []Promise{Limit, Kept, Truth, Timed, Freed, Order}, AlwaysTimed: true, Timeless: true, Listens: true,
 		Faults: ledgerFaults, Pauses: []time.Duration{ledgerClaim + time.Second, ledgerTTL + time.Second},
 		Skews: []time.Duration{ledgerTTL + time.Second},

@@ -59,8 +59,10 @@ type world struct {
 }
 
 func newWorld(a *Algorithm, clients int) *world {
-	w := &world{algorithm: a, engine: stepped.New(epoch), parked: make(chan *Client), visits: map[string]bool{},
-		names: map[string]string{}, mutants: map[string]string{}}
+	w := &world{
+		algorithm: a, engine: stepped.New(epoch), parked: make(chan *Client), visits: map[string]bool{},
+		names: map[string]string{}, mutants: map[string]string{},
+	}
 	for i := range clients {
 		w.clients = append(w.clients, newClient(w, string(rune('A'+i))))
 	}
@@ -343,7 +345,9 @@ func (w *world) execute(c *Client) {
 	w.learnScripts(k.request)
 	k.run(w.mutated(k.request))
 	w.sent(k)
-	k.request, k.reply = nil, k.remote.Received()
+	k.reply = k.remote.Received()
+	w.step.changed = w.step.changed || w.probing && touches(w.engine, k.request, k.reply)
+	k.request = nil
 	w.got(k.reply)
 }
 
