@@ -27,6 +27,8 @@ const (
 	// Freed is judged when all clients have ended and every timeout has passed: a
 	// visitor for each permit must be let in.
 	Freed Promise = "whatever has happened, all can be had again some time"
+	// Woken is judged when nothing but time can help those who wait.
+	Woken Promise = "nobody sleeps beside what is free"
 	// Order is that of those who were told to wait, or who block.
 	Order Promise = "who came first is served first"
 )
@@ -105,7 +107,7 @@ const (
 // All are the algorithms, by name.
 func All() []*Algorithm {
 	return []*Algorithm{
-		setnxLock, lock, luaLock, semaphore, fairSemaphore, lockedSemaphore, luaSemaphore, listSemaphore,
+		setnxLock, lock, luaLock, semaphore, fairSemaphore, lockedSemaphore, luaSemaphore, binaryLock, listSemaphore,
 		ledgerMutex, ledgerSemaphore,
 	}
 }

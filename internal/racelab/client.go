@@ -33,6 +33,7 @@ type Client struct {
 	resume  chan verdict
 	conns   []*conn
 	inbox   *stepped.Conn
+	listen  *listening
 	mail    []string
 	message string // heard last
 
@@ -64,7 +65,8 @@ const (
 	atRequest
 	atBlocked // the request was run, and has no reply yet
 	atSleep
-	atWait // for a message, or the time
+	atWait   // for a message, or the time
+	atNotice // the same, by a subscription of the algorithm's own: listen.go
 	atEnd
 )
 
@@ -164,7 +166,10 @@ func (k clock) Now() time.Time {
 	return k.c.world.engine.Now().Add(k.c.skew + time.Duration(k.c.tick)*time.Microsecond)
 }
 
-func (k clock) Sleep(_ context.Context, d time.Duration) error {
+func (k clock) Sleep(ctx context.Context, d time.Duration) error {
+	if l := k.c.listen; l != nil {
+		return l.sleep(ctx, k.c.world.engine.Now().Add(d))
+	}
 	d = max(d, k.c.world.algorithm.Sleeps)
 	if k.c.park(stop{kind: atSleep, wake: k.c.world.engine.Now().Add(d)}) != proceed {
 		return errCrashed

@@ -20,9 +20,11 @@ type conn struct {
 	round   int // of the world, when remote was opened
 	lost    bool
 	request [][][]byte // sent and not run: one command, or a pipeline
+	last    string     // the command that was run last
 	watches []string   // what is watched, until EXEC,
 	watched []string   // and what the last EXEC has looked at
 	reply   []byte     // not read yet
+	listen  *listening // of a subscription
 }
 
 func (k *conn) Write(p []byte) (int, error) {
@@ -31,6 +33,9 @@ func (k *conn) Write(p []byte) (int, error) {
 		return 0, errCrashed
 	case k.lost:
 		return 0, errConnection
+	}
+	if k.listen != nil {
+		return len(p), nil // a sign of life, which nobody needs here
 	}
 	k.connect()
 	commands, err := parseRequests(p)
@@ -48,7 +53,13 @@ func (k *conn) Write(p []byte) (int, error) {
 
 func (k *conn) Read(p []byte) (int, error) {
 	for len(k.reply) == 0 {
-		if k.lost {
+		switch {
+		case k.listen != nil:
+			if !k.listen.read() {
+				return 0, errConnection
+			}
+			continue
+		case k.lost:
 			return 0, errConnection
 		}
 		switch k.client.park(stop{kind: atRequest, conn: k}) {
@@ -93,6 +104,9 @@ func (k *conn) hangUp() {
 
 func (k *conn) Close() error {
 	k.hangUp()
+	if k.listen != nil {
+		k.listen.close()
+	}
 	return nil
 }
 

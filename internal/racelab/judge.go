@@ -229,6 +229,9 @@ func (w *world) collect() {
 			}
 			w.step.woke = append(w.step.woke, i)
 		}
+		if c.listen != nil && !c.dead && c.stop.kind != atEnd {
+			w.collectNotices(i, c)
+		}
 		if c.inbox == nil || c.dead || !c.inbox.Pending() {
 			continue
 		}
@@ -254,17 +257,4 @@ func (w *world) judgeServed(client int) {
 // leaveQueue takes a client out of the queue of those who wait.
 func (w *world) leaveQueue(client int) {
 	w.queue = slices.DeleteFunc(w.queue, func(i int) bool { return i == client })
-}
-
-// deliver gives a client the first message of its inbox, or loses it.
-func (w *world) deliver(c *Client, heard bool) {
-	message := c.mail[0]
-	c.mail = slices.Clone(c.mail[1:])
-	w.said(c, message)
-	if !heard {
-		return
-	}
-	c.message = message
-	c.learn('m', []byte(message))
-	w.goOn(c, proceed)
 }

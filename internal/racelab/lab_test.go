@@ -54,6 +54,7 @@ func TestRacesAreFoundByTheDefaults(t *testing.T) {
 		"fair-semaphore": {Limit: "", Truth: "pause", Kept: "clock"},
 		"lua-semaphore":  {Limit: "clock", Kept: "clock"},
 		"list-semaphore": {Limit: "lost reply", Freed: "crash"},
+		"binary-lock":    {Woken: "", Freed: "lost reply"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,12 +161,12 @@ func TestSchedulesReplay(t *testing.T) {
 // Putting steps to sleep spares schedules and hides no state and no finding.
 func TestReductionLosesNothing(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"semaphore", "fair-semaphore", "lock", "lua-lock"} {
+	for _, name := range []string{"semaphore", "lock", "lua-lock", "binary-lock"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := named(t, name)
 			b := a.Defaults()
-			b.Random, b.Schedules = 0, 0
+			b.Random, b.Schedules, b.Faults = 0, 0, 1
 			reduced := Explore(a, b, nil)
 			b.awake = true
 			all := Explore(a, b, nil)

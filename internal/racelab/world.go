@@ -98,7 +98,7 @@ func (w *world) begin() {
 func (w *world) enter(c *Client) {
 	c.conns = slices.DeleteFunc(c.conns, func(k *conn) bool { return k.lost })
 	c.stop, c.dead, c.skew, c.tick, c.begins, c.ids = stop{}, false, 0, 0, 0, 0
-	c.history, c.mail, c.belief, c.inbox = [32]byte{}, nil, belief{}, nil
+	c.history, c.mail, c.belief, c.inbox, c.listen = [32]byte{}, nil, belief{}, nil, nil
 	if w.algorithm.Listens {
 		c.inbox = w.engine.Connect()
 		c.inbox.Send([][]byte{[]byte("SUBSCRIBE"), []byte(inboxOf(c))})
@@ -125,13 +125,16 @@ func (w *world) crash(c *Client) {
 	for _, k := range c.conns {
 		k.drop()
 	}
-	c.resume <- crashed
-	<-w.parked
+	w.goOn(c, crashed)
 }
 
 // goOn lets a client go until it stops again.
 func (w *world) goOn(c *Client, v verdict) {
-	c.resume <- v
+	if c.stop.kind == atNotice {
+		c.listen.ring <- struct{}{} // who has crashed ends like one whose time is up
+	} else {
+		c.resume <- v
+	}
 	<-w.parked
 }
 
@@ -142,10 +145,10 @@ func (w *world) choices(faults bool) (all []Choice) {
 		switch {
 		case c.stop.kind == atEnd:
 		case w.isLater(i):
-		case c.stop.kind == atWait && len(c.mail) > 0:
+		case (c.stop.kind == atWait || c.stop.kind == atNotice) && len(c.mail) > 0:
 			all = append(all, Choice{Hear, i, 0})
 			fallthrough
-		case c.stop.kind == atSleep || c.stop.kind == atWait || c.stop.kind == atBlocked && !c.stop.conn.remote.Pending():
+		case c.stop.kind == atSleep || c.stop.kind == atWait || c.stop.kind == atNotice || c.stop.kind == atBlocked && !c.stop.conn.remote.Pending():
 			if wake := c.wake(); !wake.IsZero() && wake.Equal(first) {
 				all = append(all, Choice{Go, i, 0})
 			}
@@ -170,7 +173,7 @@ func (w *world) isLater(i int) bool {
 // wake is when a client goes on by itself, the zero time if never.
 func (c *Client) wake() time.Time {
 	switch c.stop.kind {
-	case atSleep, atWait:
+	case atSleep, atWait, atNotice:
 		return c.stop.wake
 	case atBlocked:
 		if !c.stop.conn.remote.Pending() {
@@ -255,6 +258,7 @@ func (w *world) do(choice Choice) {
 	}
 	w.collect()
 	w.judge()
+	w.judgeAsleep()
 	w.judgeServer(before)
 	w.shut()
 }
@@ -274,9 +278,10 @@ func (w *world) proceed(c *Client) {
 			w.passUntil(c.wake())
 		}
 		w.answer(c)
-	case atSleep, atWait:
+	case atSleep, atWait, atNotice:
 		w.passUntil(c.wake())
 		c.learn('s', nil)
+		c.message = ""
 		w.goOn(c, proceed)
 	}
 }
@@ -331,7 +336,9 @@ func (w *world) request(c *Client, run, heard bool) {
 		return
 	}
 	c.learn('r', k.reply)
-	w.goOn(c, proceed)
+	if !w.listens(c, k) {
+		w.goOn(c, proceed)
+	}
 }
 
 // execute runs the request that a client stands at.
@@ -345,6 +352,7 @@ func (w *world) execute(c *Client) {
 	w.learnScripts(k.request)
 	k.run(w.mutated(k.request))
 	w.sent(k)
+	k.last = strings.ToLower(string(k.request[0][0]))
 	k.reply = k.remote.Received()
 	w.step.changed = w.step.changed || w.probing && touches(w.engine, k.request, k.reply)
 	k.request = nil
