@@ -10,6 +10,8 @@
 package stepped
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,10 +42,14 @@ func (e *Engine) Now() time.Time { return time.UnixMicro(e.nowUs).UTC() }
 // answered, in the order in which they were sent.
 func (e *Engine) Advance(d time.Duration) {
 	e.nowUs += d.Microseconds()
+	due := map[uint64]*exec.Session{}
 	for _, c := range e.conns {
 		if number, untilUs, blocked := c.session.Blocked(); blocked && untilUs != 0 && untilUs <= e.nowUs {
-			e.machine.Timeout(e.nowUs, c.session, number)
+			due[number] = c.session
 		}
+	}
+	for _, number := range slices.Sorted(maps.Keys(due)) {
+		e.machine.Timeout(e.nowUs, due[number], number)
 	}
 	e.machine.TakeEffects()
 }

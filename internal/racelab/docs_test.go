@@ -20,18 +20,14 @@ func TestDocsShowWhatIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reports, found := map[string]Report{}, 0
+	found := 0
 	now := shown.ReplaceAllStringFunc(string(text), func(block string) string {
 		m := shown.FindStringSubmatch(block)
 		found++
-		r, known := reports[m[2]]
-		if !known {
-			a := named(t, m[2])
-			b := a.Defaults()
-			b.Random = 0
-			r = Explore(a, b, nil)
-			reports[m[2]] = r
-		}
+		a := named(t, m[2])
+		b := a.Defaults()
+		b.Random, b.only = 0, []Promise{Promise(m[3])}
+		r := Explore(a, b, nil)
 		f := brokenBy(t, r, Promise(m[3]))
 		return m[1] + strings.Join(f.Table(100, plain), "\n") + "\n\n=> " + f.Why + ".\n" + m[5]
 	})

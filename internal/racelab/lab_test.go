@@ -134,7 +134,7 @@ func TestMutantsOfTheLedgerAreFound(t *testing.T) {
 				met = met || strings.Contains(script, mutant.old)
 				return strings.ReplaceAll(script, mutant.old, mutant.new)
 			}
-			r := Explore(a, Bounds{Clients: mutant.clients, Faults: mutant.faults, Depth: 60, Schedules: 20_000}, nil)
+			r := Explore(a, Bounds{Clients: mutant.clients, Faults: mutant.faults, Depth: 60, Schedules: 20_000, only: []Promise{mutant.promise}}, nil)
 			if !met {
 				t.Fatalf("no script has %q", mutant.old)
 			}
@@ -146,7 +146,9 @@ func TestMutantsOfTheLedgerAreFound(t *testing.T) {
 func TestSchedulesReplay(t *testing.T) {
 	t.Parallel()
 	a := named(t, "fair-semaphore")
-	r := Explore(a, a.Defaults(), nil)
+	b := a.Defaults()
+	b.only = []Promise{Limit, Truth}
+	r := Explore(a, b, nil)
 	for _, f := range r.Findings {
 		w := newWorld(a, a.Clients)
 		for range 2 {
@@ -197,7 +199,9 @@ func TestChanceFindsAndShrinks(t *testing.T) {
 func TestTableFits(t *testing.T) {
 	t.Parallel()
 	a := named(t, "fair-semaphore")
-	f := brokenBy(t, Explore(a, a.Defaults(), nil), Limit)
+	b := a.Defaults()
+	b.only = []Promise{Limit}
+	f := brokenBy(t, Explore(a, b, nil), Limit)
 	for _, width := range []int{80, 120} {
 		lines := f.Table(width, plain)
 		for _, line := range lines {

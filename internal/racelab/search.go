@@ -19,7 +19,9 @@ type Bounds struct {
 	Random int    `json:"random"`
 	Seed   uint64 `json:"seed"`
 
-	awake bool // tries everything everywhere, for tests of the lab
+	// For tests of the lab: tries everything everywhere; looks for these only.
+	awake bool
+	only  []Promise
 }
 
 // Defaults are the bounds of an algorithm unless somebody says otherwise.
@@ -92,6 +94,9 @@ func Explore(a *Algorithm, b Bounds, tell func(Report)) Report {
 	s := &search{
 		world: newWorld(a, b.Clients), bounds: b, open: slices.Clone(a.Promises), seen: map[[sha256.Size]byte][]Choice{}, tell: tell,
 		report: Report{Algorithm: a.Name, Bounds: b, Findings: []Finding{}, Faults: map[Fault]int{}},
+	}
+	if b.only != nil {
+		s.open = slices.Clone(b.only)
 	}
 	s.sweep()
 	s.chance(a, b.Seed, b.Random)
