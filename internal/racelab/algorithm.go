@@ -144,17 +144,16 @@ func acquire(c *Client, p Patient) bool {
 		if !c.Begin("acquire") {
 			return false
 		}
-		switch err := p.Acquire(); {
-		case err == nil:
-			since := c.begun
-			if p.FromSending {
-				since = c.sent
-			}
-			c.Has(since)
-			return true
-		default:
+		if err := p.Acquire(); err != nil {
 			c.told("acquire", err)
+			continue
 		}
+		since := c.begun
+		if p.FromSending {
+			since = c.sent
+		}
+		c.Has(since)
+		return true
 	}
 	return false
 }

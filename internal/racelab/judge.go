@@ -236,9 +236,7 @@ func (w *world) collect() {
 			continue
 		}
 		w.step.woke = append(w.step.woke, i)
-		for _, message := range messages(c.inbox.Received()) {
-			c.mail = append(c.mail, message)
-		}
+		c.mail = append(c.mail, messages(c.inbox.Received())...)
 	}
 }
 

@@ -277,6 +277,9 @@ func (w *world) key() (key [sha256.Size]byte) {
 	text(w.digest())
 	number(w.engine.Now().UnixMicro())
 	number(int64(w.ticks))
+	if w.paused { // no other pause follows
+		number(1)
+	}
 	for _, i := range w.queue {
 		number(int64(i))
 	}

@@ -136,8 +136,15 @@ func (t *table) cell(row Row) (pieces []piece) {
 	if fault != "" {
 		add(Misfortune, "✗ ", fault)
 	}
+	mark := Plain
+	switch {
+	case strings.HasPrefix(row.Believes, "HOLDS"):
+		mark = Holding
+	case row.Believes == "LOST":
+		mark = Misfortune
+	}
 	if row.Believes != "" {
-		add(Holding, "= ", row.Believes)
+		add(mark, "= ", row.Believes)
 	}
 	return pieces
 }
