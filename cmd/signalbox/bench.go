@@ -216,11 +216,14 @@ func (a *app) bench(ctx context.Context, settings benchmark.Settings, parts []be
 		url = engine.url
 	}
 	server, err := connectBench(ctx, url)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	progress := a.newBenchProgress()
+	progress := &benchProgress{progress: a.newProgress()}
 	settings.Progress = progress.show
 	report, err := benchmark.Run(ctx, server, settings, parts...)
 	progress.clear()
@@ -266,15 +269,10 @@ func connectBench(ctx context.Context, url string) (*benchmark.Server, error) {
 	return server, unavailable(err)
 }
 
-// benchProgress shows where a run stands: on a terminal in a line that is written over, elsewhere in a line for each part.
+// benchProgress shows where a run stands, and elsewhere than on a terminal each part.
 type benchProgress struct {
-	app  *app
-	live bool
+	*progress
 	part benchmark.Part
-}
-
-func (a *app) newBenchProgress() *benchProgress {
-	return &benchProgress{app: a, live: isTerminal(a.stderr) && os.Getenv("TERM") != "dumb"}
 }
 
 func (p *benchProgress) show(now benchmark.Progress) {
@@ -282,18 +280,11 @@ func (p *benchProgress) show(now benchmark.Progress) {
 	if now.Left > 0 {
 		left = ", about " + span(now.Left.Round(time.Second)) + " left"
 	}
-	switch {
-	case p.live:
-		fmt.Fprintf(p.app.stderr, "\r%s %d/%d%s\x1b[K", now.Part+": "+benchmark.Part(now.Cell), now.Done+1, now.All, left)
-	case p.part != now.Part:
-		fmt.Fprintf(p.app.stderr, "signalbox: measuring %s%s\n", now.Part, left)
+	if p.part != now.Part {
+		p.part = now.Part
+		p.line(fmt.Sprintf("measuring %s%s", now.Part, left))
 	}
-	p.part = now.Part
-}
-
-// clear takes the line away again.
-func (p *benchProgress) clear() {
 	if p.live {
-		fmt.Fprint(p.app.stderr, "\r\x1b[K")
+		p.say(func() string { return fmt.Sprintf("%s: %s %d/%d%s", now.Part, now.Cell, now.Done+1, now.All, left) })
 	}
 }

@@ -36,6 +36,10 @@ var laws = []law{
 	{"classic/", "embedded/", "the classics work on any Redis"},
 	{"classic/", ".", "the classics are as published: they owe the library nothing"},
 	{"classic/", "internal/", "the classics are as published: they owe the library nothing"},
+	// The lab is of the tests' kind: it joins algorithms to an engine, and nobody builds on it but the program.
+	{".", "internal/racelab/", "the library does not know its laboratory"},
+	{"internal/ledger/", "internal/racelab/", "the ledger does not know its laboratory"},
+	{"internal/racelab/", ".", "the laboratory runs algorithms; the library has goroutines of its own, which simtest runs"},
 	{"engine/internal/ds/", "engine/internal/keyspace/", "containers know nothing of the data model"},
 	{"engine/internal/keyspace/", "engine/internal/command/", "data does not know commands"},
 	{"engine/internal/keyspace/", "engine/internal/rdb/", "data does not know how it is written"},
