@@ -42,6 +42,9 @@ func TestASnapshotTravelsToRedisAndBack(t *testing.T) {
 		l := newLab(t, seed)
 		l.do("FUNCTION", "LOAD", libraryText)
 		l.live(seed, 1500, func() {})
+		l.do("DISCARD")
+		l.persist() // the lab's time is past for Redis
+		l.do("CONFIG", "SET", "maxmemory", "0")
 		large := []string{"RPUSH", "large:list"}
 		for i := range 5000 {
 			l.do("ZADD", "large:zset", strings.Repeat("1", i%7+1), "member"+strings.Repeat("x", i%50))
@@ -49,7 +52,6 @@ func TestASnapshotTravelsToRedisAndBack(t *testing.T) {
 			large = append(large, strings.Repeat("e", i%200))
 		}
 		l.do(large...)
-		l.do("CONFIG", "SET", "maxmemory", "0")
 		want := strings.TrimSpace(l.do("DEBUG", "DIGEST"))[1:]
 		sn, f := begin(t, l), newFile()
 		l.live(seed+100, 300, func() { step(t, sn, 1000, 1) })

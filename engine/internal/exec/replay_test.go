@@ -186,6 +186,7 @@ func TestReplayKnowsHowFarGroupsHaveRead(t *testing.T) {
 	} {
 		ask(t, m, nowUs, strings.Fields(request)...)
 		r.replay(m.TakeEffects().Propagate)
+		r.m.Replayed() // until then it is loading
 		want, got := ask(t, m, nowUs, "XINFO", "GROUPS", "x"), ask(t, r.m, nowUs, "XINFO", "GROUPS", "x")
 		if want != got {
 			t.Errorf("after %s: %s, want %s", request, got, want)

@@ -113,6 +113,18 @@ func (l *lab) other() []string {
 	return strings.Fields(forms[l.random.IntN(len(forms))])
 }
 
+// persist makes all keys stay.
+func (l *lab) persist() {
+	probe := &lab{m: l.m, nowUs: l.nowUs, s: l.m.ConnectLocal(l.nowUs)}
+	defer l.m.Disconnect(probe.s)
+	for db := range 16 {
+		probe.do("SELECT", strconv.Itoa(db))
+		for key := range strings.SplitSeq(probe.do("KEYS", "*"), "\r\n") {
+			probe.do("PERSIST", key)
+		}
+	}
+}
+
 // content is all that a snapshot has to keep: the digest, which does not look at times,
 // and when keys expire.
 func (l *lab) content() []string {
