@@ -60,6 +60,10 @@ type LoadProgress = server.Progress
 // may have happened, and may be lost with the next crash.
 var ErrNotSafe = server.ErrNotSafe
 
+// InUseError is for a Dir that another engine uses. PID is that of its process, 0 if it is
+// not known.
+type InUseError = disk.LockedError
+
 // Engine is a running engine. Its methods may be called from any goroutine.
 type Engine struct {
 	server *server.Server
