@@ -154,7 +154,8 @@ func (e *Engine) Connections() int { return e.server.Connections() }
 func (e *Engine) Close() error { return e.Shutdown(context.Background()) }
 
 // Shutdown is Close that does not wait for a last snapshot longer than ctx. The
-// append-only file is brought to the disk in any case.
+// append-only file is brought to the disk in any case; without one it is an error that
+// wraps that of ctx, and what has changed since the last snapshot is lost.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	err := e.server.Shutdown(ctx)
 	<-e.loaded

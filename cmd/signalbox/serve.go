@@ -66,6 +66,9 @@ JSON, when it is ready: {tcp, tls, unix, pid, dir}.`,
 			case f.private:
 				return a.servePrivate(cmd.Context(), f.idleExit)
 			}
+			if cmd.Flags().Changed("dir") && f.dir == "" {
+				return usage("--dir must name a folder; --memory keeps nothing on disk")
+			}
 			return a.serve(cmd.Context(), f, cmd.Flags().Changed("listen"))
 		},
 	}
@@ -132,10 +135,10 @@ func (a *app) serve(ctx context.Context, f serveFlags, tcp bool) error {
 	if !hasPassword && config.Protected() && slices.ContainsFunc(doors, door.isWide) {
 		fmt.Fprintln(a.stderr, "signalbox: without a password only clients on this machine are let in: give one with --requirepass-file")
 	}
-	shown := &loadingLine{to: a.stderr, rewritten: isTerminal(a.stderr)}
+	h := house{doors: doors, dir: f.folder(config), shutdownTimeout: f.shutdownTimeout, progress: a.newProgress()}
 	options := engine.Options{
 		Password: password, Config: config, Log: a.logLine,
-		Dir: f.folder(config), LoadInBackground: true, Loading: shown.show,
+		Dir: h.dir, LoadInBackground: true, Loading: h.loading,
 	}
 	for _, d := range doors {
 		switch address := d.Addr().(type) {
@@ -147,24 +150,28 @@ func (a *app) serve(ctx context.Context, f serveFlags, tcp bool) error {
 			options.UnixPath = address.String()
 		}
 	}
-	e, err := engine.Open(options)
-	if err != nil {
-		return errors.Join(notOpened(err, options.Dir), closeAll(doors))
+	if h.engine, err = engine.Open(options); err != nil {
+		return errors.Join(notOpened(err, h.dir), closeAll(doors))
 	}
-	h := house{engine: e, doors: doors, dir: options.Dir, shutdownTimeout: f.shutdownTimeout, warn: func(text string) { a.logLine(warning, text) }}
 	return h.serve(ctx, func() error {
-		shown.end()
-		return a.announce(doors, hasPassword, keptIn(ctx, e, options.Dir))
+		return a.announce(doors, hasPassword, keptIn(ctx, h.engine, h.dir))
 	})
 }
 
-const warning = 3 // the level
-
 // logLine writes warnings of the engine and its scripts.
 func (a *app) logLine(level int, message string) {
+	const warning = 3
 	if level >= warning {
-		fmt.Fprintln(a.stderr, "signalbox:", message)
+		a.warn(message)
 	}
+}
+
+// warn says something, in place of a line of progress that may stand there.
+func (a *app) warn(message string) {
+	if isTerminal(a.stderr) {
+		fmt.Fprint(a.stderr, "\r\x1b[K")
+	}
+	fmt.Fprintln(a.stderr, "signalbox:", message)
 }
 
 // readPassword reads the first line of the password file.
@@ -260,7 +267,7 @@ func (a *app) servePrivate(ctx context.Context, idle time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go p.endWhenIdle(ctx, e, idle, cancel)
-	h := house{engine: e, doors: []door{{Listener: l}}}
+	h := house{engine: e, doors: []door{{Listener: l}}, progress: a.newProgress()}
 	return h.serve(ctx, func() error { return nil })
 }
 

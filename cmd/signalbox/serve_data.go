@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -68,11 +68,16 @@ func inUse(used *engine.InUseError, dir, advice string) error {
 }
 
 // notLoaded says what to do about data that cannot be loaded.
-func notLoaded(err error, dir string) error {
-	return fmt.Errorf("the data in %s was not loaded, and nothing there was changed: %w\n"+
-		"  look at it:    signalbox check-aof %s\n"+
-		"                 signalbox check-rdb %s\n"+
-		"  or start anew: signalbox serve --dir OTHER", printable(dir), err, word(dir), word(filepath.Join(dir, "dump.rdb")))
+func notLoaded(err error, k keeping) error {
+	look := ""
+	for _, tool := range []struct{ command, file, argument string }{
+		{"check-aof", k.folder, k.dir}, {"check-rdb", k.file, filepath.Join(k.dir, k.file)},
+	} {
+		if _, missing := os.Stat(filepath.Join(k.dir, tool.file)); missing == nil {
+			look += fmt.Sprintf("\n  look at it: signalbox %s %s", tool.command, word(tool.argument))
+		}
+	}
+	return fmt.Errorf("the data in %s cannot be loaded, and was left as it is:\n  %w%s", printable(k.dir), err, look)
 }
 
 // word is a path as a word of the shell.
@@ -91,10 +96,15 @@ func isAlphanumeric(r rune) bool {
 type keeping struct {
 	dir                      string // "" for nothing
 	appendOnly, fsync, saves string // as the parameters are
+	folder, file             string // the append-only file's and the snapshot's, in dir
 }
 
 func keptIn(ctx context.Context, e *engine.Engine, dir string) keeping {
-	return keeping{dir, parameter(ctx, e, "appendonly"), parameter(ctx, e, "appendfsync"), parameter(ctx, e, "save")}
+	of := func(name string) string { return parameter(ctx, e, name) }
+	return keeping{
+		dir: dir, appendOnly: of("appendonly"), fsync: of("appendfsync"), saves: of("save"),
+		folder: of("appenddirname"), file: of("dbfilename"),
+	}
 }
 
 // parameter is what CONFIG GET says; "" if it says nothing.
@@ -124,44 +134,7 @@ func (k keeping) String() string {
 	return fmt.Sprintf("Data is in %s\n  %s", printable(k.dir), how)
 }
 
-// loadingLine shows how far a long loading is: on a terminal one line that is written again and again, else a line now and
-// then.
-type loadingLine struct {
-	to        io.Writer
-	rewritten bool
-	shown     time.Duration // when, after the beginning
-	last      engine.LoadProgress
-}
-
-func (l *loadingLine) show(p engine.LoadProgress) {
-	const patience = 2 * time.Second
-	pause := 5 * time.Second
-	if l.rewritten {
-		pause = 200 * time.Millisecond
-	}
-	l.last = p
-	if p.Elapsed < patience || l.shown != 0 && p.Elapsed-l.shown < pause {
-		return
-	}
-	l.shown = p.Elapsed
-	if l.rewritten {
-		fmt.Fprintf(l.to, "\rsignalbox: %s\x1b[K", loadingText(p))
-		return
-	}
-	fmt.Fprintf(l.to, "signalbox: %s\n", loadingText(p))
-}
-
-// end says how it went, if anything was said before.
-func (l *loadingLine) end() {
-	if l.shown == 0 {
-		return
-	}
-	if l.rewritten {
-		fmt.Fprint(l.to, "\r\x1b[K")
-	}
-	fmt.Fprintf(l.to, "signalbox: loaded %s in %s\n", count(int(l.last.Keys), "key"), span(l.last.Elapsed))
-}
-
+// loadingText tells how far the loading is.
 func loadingText(p engine.LoadProgress) string {
 	const mega = 1e6
 	perSecond := float64(p.LoadedBytes) / max(p.Elapsed.Seconds(), 1e-3)
@@ -170,5 +143,5 @@ func loadingText(p engine.LoadProgress) string {
 		return text
 	}
 	remaining := time.Duration(float64(p.TotalBytes-p.LoadedBytes) / perSecond * float64(time.Second))
-	return fmt.Sprintf("%s, %s left", text, span(remaining))
+	return fmt.Sprintf("%s, %s left", text, span(max(remaining.Round(time.Second), time.Second)))
 }

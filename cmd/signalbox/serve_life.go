@@ -19,7 +19,12 @@ type house struct {
 	doors           []door
 	dir             string        // "" if the data is in memory only
 	shutdownTimeout time.Duration // for the last snapshot
-	warn            func(text string)
+	progress        *progress     // of the loading: used by nobody else until that has ended
+}
+
+// loading is told how far the loading is.
+func (h *house) loading(p engine.LoadProgress) {
+	h.progress.say(func() string { return loadingText(p) })
 }
 
 // serve serves until the context or the process is to end, and closes everything. ready is called once the data is
@@ -31,29 +36,7 @@ func (h *house) serve(ctx context.Context, ready func() error) error {
 	for _, d := range h.doors {
 		go func() { closed <- d.serve(h.engine) }()
 	}
-	loaded := make(chan error, 1)
-	go func() { loaded <- h.engine.Loaded() }()
-	ended := 0
-	var err error
-	select {
-	case err = <-loaded:
-		switch {
-		case err == nil:
-			err = ready()
-		case !errors.Is(err, engine.ErrClosed):
-			err = notLoaded(err, h.dir)
-		}
-		if err == nil {
-			select {
-			case <-ctx.Done():
-			case err = <-closed:
-				ended++
-			}
-		}
-	case <-ctx.Done():
-	case err = <-closed:
-		ended++
-	}
+	ended, err := h.live(ctx, closed, ready)
 	cancel() // a second signal ends the process
 	err = errors.Join(err, h.end())
 	for range len(h.doors) - ended {
@@ -62,22 +45,51 @@ func (h *house) serve(ctx context.Context, ready func() error) error {
 	return err
 }
 
-// end saves and closes the engine. What no snapshot was taken of for want of time is still in the append-only file, if there
-// is one.
-func (h *house) end() error {
-	if h.dir == "" {
-		return h.engine.Close()
+// live waits until it is time to end, and returns how many doors have been closed by then.
+func (h *house) live(ctx context.Context, closed <-chan error, ready func() error) (ended int, err error) {
+	loaded := make(chan error, 1)
+	go func() { loaded <- h.engine.Loaded() }() // ends with the engine at the latest
+	for {
+		select {
+		case err := <-loaded:
+			if err = h.loaded(ctx, err); err == nil {
+				err = ready()
+			}
+			if errors.Is(err, engine.ErrClosed) {
+				err = nil // SHUTDOWN was quicker: the doors are closed
+			}
+			if err != nil {
+				return 0, err
+			}
+		case <-ctx.Done():
+			return 0, nil
+		case err := <-closed:
+			return 1, err
+		}
 	}
-	logged := parameter(context.Background(), h.engine, "appendonly") == "yes"
+}
+
+// loaded ends what is shown of the loading, and says what to do if it has failed.
+func (h *house) loaded(ctx context.Context, err error) error {
+	if err != nil {
+		h.progress.clear()
+		if errors.Is(err, engine.ErrClosed) {
+			return err
+		}
+		return notLoaded(err, keptIn(ctx, h.engine, h.dir))
+	}
+	h.progress.done(fmt.Sprintf("loaded in %s", span(time.Since(h.progress.began))))
+	return nil
+}
+
+// end saves and closes the engine.
+func (h *house) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), h.shutdownTimeout)
 	defer cancel()
 	err := h.engine.Shutdown(ctx)
-	if logged && errors.Is(err, context.DeadlineExceeded) {
-		h.warn(fmt.Sprintf("no snapshot was written within --shutdown-timeout %v; the append-only file has everything", h.shutdownTimeout))
-		return nil
-	}
+	h.progress.clear() // it may have ended in the middle of loading
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("what changed since the last snapshot is lost, no new one was written within --shutdown-timeout %v: %w", h.shutdownTimeout, err)
+		return fmt.Errorf("what has changed since the last snapshot is lost: %w (--shutdown-timeout %v)", err, h.shutdownTimeout)
 	}
 	return err
 }
