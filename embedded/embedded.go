@@ -1,7 +1,7 @@
 // Package embedded is the gate house: the engine and the library in one
 // process, for programs that want locks, semaphores and queues among their own
 // goroutines, for single binaries, and for tests. Nothing needs to be
-// installed and nothing listens.
+// installed and nothing listens. Data is in memory, or kept in a folder.
 //
 // The library calls the engine directly, with the same transitions as it sends
 // to a Redis, so that moving to a server later is a change of one line. Opened
@@ -22,9 +22,6 @@ import (
 	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
-// ErrNoPersistence is returned by Open for a folder.
-var ErrNoPersistence = errors.New(`the engine cannot keep data on disk yet: open it with "" to keep it in memory`)
-
 // Box is a signalbox.Box with an engine of its own.
 type Box struct {
 	*signalbox.Box
@@ -32,16 +29,21 @@ type Box struct {
 	client *redis.Client // for messages
 }
 
-// Open starts an engine and opens a Box on it. dir must be "", which keeps all
-// data in memory; a folder is refused with ErrNoPersistence, so that nobody
-// relies on data that would be gone.
+// Open starts an engine and opens a Box on it. With "" all data is in memory.
+//
+// Else dir is the folder to keep the data in, which is made if it is not there, and
+// Open returns when what it holds is loaded: who held a permit holds it still, until
+// the lease expires. A process that is killed loses nothing that was granted or
+// answered; a machine that loses its power may lose the last second, unless
+//
+//	box.Engine().Do(ctx, "CONFIG", "SET", "appendfsync", "always")
+//
+// has every grant wait for the disk. One process at a time can use a folder: for
+// another one the error is an [engine.InUseError].
 func Open(dir string, options ...signalbox.Option) (*Box, error) {
-	if dir != "" {
-		return nil, fmt.Errorf("opening %q: %w", dir, ErrNoPersistence)
-	}
-	e, err := engine.Open(engine.Options{})
+	e, err := engine.Open(engine.Options{Dir: dir})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("opening %q: %w", dir, err)
 	}
 	client := redis.NewClient(&redis.Options{
 		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return e.Dial() },
@@ -56,7 +58,8 @@ func Open(dir string, options ...signalbox.Option) (*Box, error) {
 // Engine is the engine, to serve it to others or to look into it.
 func (b *Box) Engine() *engine.Engine { return b.engine }
 
-// Close ends every lease and acquisition, then the engine. All data is gone.
+// Close ends every lease and acquisition, then the engine. Data that is kept in a
+// folder is on disk then, or the error says why it is not; else it is gone.
 func (b *Box) Close() error {
 	return errors.Join(b.Box.Close(), b.client.Close(), b.engine.Close())
 }

@@ -2,7 +2,6 @@ package embedded_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -35,12 +34,6 @@ func Example() {
 		fmt.Println(err)
 	}
 	// Output: held: 1 of 2
-}
-
-func TestAFolderIsRefusedAsLongAsNothingIsKept(t *testing.T) {
-	if _, err := embedded.Open(t.TempDir()); !errors.Is(err, embedded.ErrNoPersistence) {
-		t.Errorf("got %v, want ErrNoPersistence", err)
-	}
 }
 
 // A lease of half a minute is renewed through an hour of work, in no time.

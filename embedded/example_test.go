@@ -1,26 +1,35 @@
 package embedded_test
 
 import (
+	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
+	"os"
 
 	"github.com/signalbox-io/signalbox/embedded"
 )
 
+// With a folder, what is kept there is there the next time.
 func ExampleOpen() {
-	_, err := embedded.Open("/var/lib/app")
-	fmt.Println(errors.Is(err, embedded.ErrNoPersistence)) // data is in memory only
-	box, err := embedded.Open("")
+	dir, err := os.MkdirTemp("", "app")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(box.Close())
+	defer os.RemoveAll(dir)
+	for range 2 {
+		box, err := embedded.Open(dir)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		before, err := box.Resize(context.Background(), "downloads", 7)
+		fmt.Println("the limit was", before, err, box.Close())
+	}
 	// Output:
-	// true
-	// <nil>
+	// the limit was 0 <nil> <nil>
+	// the limit was 7 <nil> <nil>
 }
 
 // The engine of a Box speaks to any Redis client.
@@ -37,7 +46,16 @@ func ExampleBox_Engine() {
 	}
 	served := make(chan error)
 	go func() { served <- box.Engine().Serve(listener) }()
-	err = box.Mutex("m").Do(context.Background(), func(context.Context) error { return nil })
-	fmt.Println(err, box.Close(), <-served)
-	// Output: <nil> <nil> <nil>
+	client, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Fprintf(client, "PING\r\n")
+	answer, err := bufio.NewReader(client).ReadString('\n')
+	fmt.Printf("%q %v\n", answer, err)
+	fmt.Println(client.Close(), box.Close(), <-served)
+	// Output:
+	// "+PONG\r\n" <nil>
+	// <nil> <nil> <nil>
 }

@@ -25,7 +25,7 @@ type Config struct {
 // includes, and then the settings, each written name=value. All directives of
 // Redis 7.0 are known; Ignored lists those that mean nothing here. Any other
 // is an error that names the file and the line, as is a directive that must not
-// be ignored, such as appendonly yes.
+// be ignored, such as replicaof.
 func ReadConfig(path string, settings ...string) (*Config, error) {
 	c := &Config{settings: conf.New()}
 	if path != "" {

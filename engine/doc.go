@@ -13,8 +13,9 @@
 // A redis.conf, or parts of it, come in by ReadConfig: passwords and users with
 // their rights, limits, TLS.
 //
-// Commands answer as Redis 7.0 does, its error texts included. Data lives in
-// memory only: it is gone with Close.
+// Commands answer as Redis 7.0 does, its error texts included. Data is gone with
+// Close, unless Options.Dir names a folder to keep it in: in the files of Redis 7,
+// an append-only file and snapshots.
 //
 // An engine has no goroutine and no state at package level, and waits on
 // channels only, so a whole engine with its clients runs inside a
@@ -23,6 +24,6 @@
 // Inside: internal/server is the shell (goroutines, sockets, clock) around the
 // pure core internal/exec; internal/command is the table of commands on data;
 // internal/keyspace the data; internal/ds the containers; internal/lua the
-// scripts; internal/resp the protocol; internal/acl the users and internal/conf
-// the parameters.
+// scripts; internal/resp the protocol; internal/acl the users, internal/conf
+// the parameters, internal/aof and internal/rdb the files.
 package engine

@@ -60,6 +60,10 @@ type LoadProgress = server.Progress
 // may have happened, and may be lost with the next crash.
 var ErrNotSafe = server.ErrNotSafe
 
+// InUseError is for a Dir that another engine uses. PID is that of its process, 0 if it is
+// not known.
+type InUseError = disk.LockedError
+
 // Engine is a running engine. Its methods may be called from any goroutine.
 type Engine struct {
 	server *server.Server
@@ -150,7 +154,8 @@ func (e *Engine) Connections() int { return e.server.Connections() }
 func (e *Engine) Close() error { return e.Shutdown(context.Background()) }
 
 // Shutdown is Close that does not wait for a last snapshot longer than ctx. The
-// append-only file is brought to the disk in any case.
+// append-only file is brought to the disk in any case; without one it is an error that
+// wraps that of ctx, and what has changed since the last snapshot is lost.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	err := e.server.Shutdown(ctx)
 	<-e.loaded

@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -207,5 +209,64 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	e = keepIn(t, dir, "save=")
 	if got := keptDo(t, e, "KEYS", "*"); !strings.Contains(got, "a") || strings.Contains(got, "b") {
 		t.Errorf("of a torn file there is %s", got)
+	}
+}
+
+// Who comes while the data is loaded is told so, and served afterwards.
+func TestClientsAreToldThatDataIsBeingLoaded(t *testing.T) {
+	dir := t.TempDir()
+	e := keepIn(t, dir)
+	keptDo(t, e, "SET", "a", "1")
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	goOn := make(chan struct{})
+	begun := make(chan engine.LoadProgress, 1)
+	e, err := engine.Open(engine.Options{Dir: dir, LoadInBackground: true, Loading: func(p engine.LoadProgress) {
+		select {
+		case begun <- p:
+		default:
+		}
+		<-goOn
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if p := <-begun; p.TotalBytes == 0 || p.LoadedBytes > p.TotalBytes {
+		t.Errorf("told %+v", p)
+	}
+	if _, err := e.Do(t.Context(), "GET", "a"); err == nil || !strings.HasPrefix(err.Error(), "LOADING ") {
+		t.Errorf("meanwhile GET answers %v", err)
+	}
+	if info := keptDo(t, e, "INFO", "persistence"); !strings.Contains(info, "loading:1\r\n") {
+		t.Errorf("meanwhile INFO says %s", info)
+	}
+	close(goOn)
+	if err := e.Loaded(); err != nil {
+		t.Fatal(err)
+	}
+	if got := keptDo(t, e, "GET", "a"); got != "1" {
+		t.Errorf("then GET answers %s", got)
+	}
+}
+
+// The time for a last snapshot is over before it began: with an append-only file nothing is
+// lost, and without one it is said that something is.
+func TestShutdownGivesUpItsSnapshotInTime(t *testing.T) {
+	for _, log := range []string{"yes", "no"} {
+		dir := t.TempDir()
+		e := keepIn(t, dir, "appendonly="+log, "save=3600 1000000")
+		keptDo(t, e, "SET", "a", "1")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		err := e.Shutdown(ctx)
+		if err != nil && (log == "yes" || !errors.Is(err, context.Canceled)) {
+			t.Errorf("appendonly %s: Shutdown says %v", log, err)
+		}
+		e = keepIn(t, dir, "appendonly="+log)
+		if got := keptDo(t, e, "EXISTS", "a"); err == nil && got != "1" {
+			t.Errorf("appendonly %s: Shutdown says nothing, and EXISTS answers %s", log, got)
+		}
 	}
 }

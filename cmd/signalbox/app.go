@@ -132,7 +132,7 @@ starts on demand and ends itself when nobody needs it.`,
 	flags.BoolVar(&a.json, "json", false, "print JSON for programs")
 	root.AddCommand(a.runCommand(), a.lsCommand(), a.inspectCommand(), a.resizeCommand(), a.releaseCommand(), a.serveCommand(), a.versionCommand(),
 		a.functionsCommand(), a.watchCommand(), a.deadlocksCommand(), a.topCommand(), a.checkAOFCommand(), a.checkRDBCommand(),
-		a.benchCommand(), a.raceCommand())
+		a.benchCommand(), a.raceCommand(), a.backupCommand(), a.restoreCommand())
 	return root
 }
 

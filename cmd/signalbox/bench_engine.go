@@ -47,7 +47,7 @@ func (e *benchEngine) start(ctx context.Context) error {
 		return err
 	}
 	e.cmd = exec.Command(program)
-	e.cmd.Args = []string{"signalbox", "serve", "--json", "--listen", "127.0.0.1:0"}
+	e.cmd.Args = []string{"signalbox", "serve", "--memory", "--json", "--listen", "127.0.0.1:0"}
 	if socket := filepath.Join(e.folder, "engine.sock"); runtime.GOOS != "windows" && len(socket) <= maxSocketPath {
 		e.cmd.Args = append(e.cmd.Args, "--unix", socket)
 	}

@@ -49,9 +49,20 @@ func (p *progress) line(text string) {
 	}
 }
 
+// done takes the line away again, and says how it went where there is no terminal, if
+// anything was said before.
+func (p *progress) done(text string) {
+	said := !p.said.IsZero()
+	p.clear()
+	if said {
+		p.line(text)
+	}
+}
+
 // clear takes the line away again.
 func (p *progress) clear() {
 	if p.live && !p.said.IsZero() {
 		fmt.Fprint(p.to, "\r\x1b[K")
 	}
+	p.said = time.Time{}
 }

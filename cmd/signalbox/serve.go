@@ -25,8 +25,8 @@ type serveFlags struct {
 	config                            string
 	set                               []string
 	tlsListen, tlsCert, tlsKey, tlsCA string
-	stop, private                     bool
-	idleExit                          time.Duration
+	memory, stop, private             bool
+	idleExit, shutdownTimeout         time.Duration
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -34,7 +34,13 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the engine to any Redis client", Args: exactly(),
 		Long: `Serve the engine: a server that speaks Redis's protocol, for signalbox, redis-cli,
-and any Redis client. Data is kept in memory only and is gone when it ends.
+and any Redis client.
+
+Data is kept in --dir, by default in the folder signalbox-data here: in an append-only
+file that is on disk within a second, and in a snapshot now and then. How much is safe
+is up to appendonly, appendfsync and save, as in Redis. One engine at a time can use a
+folder; its files are those of Redis 7. With --memory nothing is kept. When it is ended
+(SIGTERM, SIGINT) it saves; a second signal ends it at once, without that.
 
 It listens for this machine alone. To listen for others, give --listen, and a password
 in a file that only you can read: without a password, only this machine is let in
@@ -46,9 +52,10 @@ parameters are set with --set, such as --set timeout=300.
 
 With --stop, end the private local engine that commands without --url meet in.
 
-JSON, when it is ready: {tcp, tls, unix, pid}.`,
+JSON, when it is ready: {tcp, tls, unix, pid, dir}.`,
 		Example: `  signalbox serve
   signalbox serve --listen :7379 --requirepass-file ~/.signalbox-password
+  signalbox serve --dir /var/lib/signalbox --set appendfsync=always
   signalbox serve --tls-listen :7380 --tls-cert cert.pem --tls-key key.pem --requirepass-file secret
   signalbox serve --config /etc/redis/redis.conf --set port=7379
   signalbox serve --stop`,
@@ -59,13 +66,18 @@ JSON, when it is ready: {tcp, tls, unix, pid}.`,
 			case f.private:
 				return a.servePrivate(cmd.Context(), f.idleExit)
 			}
+			if cmd.Flags().Changed("dir") && f.dir == "" {
+				return usage("--dir must name a folder; --memory keeps nothing on disk")
+			}
 			return a.serve(cmd.Context(), f, cmd.Flags().Changed("listen"))
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:7379", "TCP address to listen on")
 	flags.StringVar(&f.unix, "unix", "", "Unix socket to listen on; without --listen instead of TCP")
-	flags.StringVar(&f.dir, "dir", "", "folder to keep data in: not possible yet")
+	flags.StringVar(&f.dir, "dir", "", "folder to keep the data in (default that of the configuration, else signalbox-data)")
+	flags.BoolVar(&f.memory, "memory", false, "keep the data in memory only: it is gone at the end")
+	flags.DurationVar(&f.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long the last snapshot may take at the end")
 	flags.StringVar(&f.passwordFile, "requirepass-file", "", "file with the password that clients must give")
 	flags.StringVar(&f.config, "config", "", "redis.conf to take the parameters from")
 	flags.StringArrayVar(&f.set, "set", nil, "set one parameter of redis.conf, as name=value; may be repeated")
@@ -101,8 +113,8 @@ func (a *app) stopPrivate(ctx context.Context) error {
 }
 
 func (a *app) serve(ctx context.Context, f serveFlags, tcp bool) error {
-	if f.dir != "" {
-		return usage("--dir %s: the engine cannot keep data on disk yet; leave --dir out to keep it in memory", f.dir)
+	if err := f.check(); err != nil {
+		return err
 	}
 	password, err := readPassword(f.passwordFile)
 	if err != nil {
@@ -123,7 +135,11 @@ func (a *app) serve(ctx context.Context, f serveFlags, tcp bool) error {
 	if !hasPassword && config.Protected() && slices.ContainsFunc(doors, door.isWide) {
 		fmt.Fprintln(a.stderr, "signalbox: without a password only clients on this machine are let in: give one with --requirepass-file")
 	}
-	options := engine.Options{Password: password, Config: config, Log: a.logLine}
+	h := house{doors: doors, dir: f.folder(config), shutdownTimeout: f.shutdownTimeout, progress: a.newProgress()}
+	options := engine.Options{
+		Password: password, Config: config, Log: a.logLine,
+		Dir: h.dir, LoadInBackground: true, Loading: h.loading,
+	}
 	for _, d := range doors {
 		switch address := d.Addr().(type) {
 		case *net.TCPAddr:
@@ -134,24 +150,28 @@ func (a *app) serve(ctx context.Context, f serveFlags, tcp bool) error {
 			options.UnixPath = address.String()
 		}
 	}
-	e, err := engine.Open(options)
-	if err != nil {
-		return errors.Join(err, closeAll(doors))
+	if h.engine, err = engine.Open(options); err != nil {
+		return errors.Join(notOpened(err, h.dir), closeAll(doors))
 	}
-	ctx, cancel := signal.NotifyContext(ctx, terminationSignals...)
-	defer cancel()
-	if err := a.announce(doors, hasPassword); err != nil {
-		return errors.Join(err, e.Close(), closeAll(doors))
-	}
-	return serveUntil(ctx, e, doors)
+	return h.serve(ctx, func() error {
+		return a.announce(doors, hasPassword, keptIn(ctx, h.engine, h.dir))
+	})
 }
 
 // logLine writes warnings of the engine and its scripts.
 func (a *app) logLine(level int, message string) {
 	const warning = 3
 	if level >= warning {
-		fmt.Fprintln(a.stderr, "signalbox:", message)
+		a.warn(message)
 	}
+}
+
+// warn says something, in place of a line of progress that may stand there.
+func (a *app) warn(message string) {
+	if isTerminal(a.stderr) {
+		fmt.Fprint(a.stderr, "\r\x1b[K")
+	}
+	fmt.Fprintln(a.stderr, "signalbox:", message)
 }
 
 // readPassword reads the first line of the password file.
@@ -178,8 +198,11 @@ func readPassword(path string) (string, error) {
 }
 
 // announce says where the engine is reached.
-func (a *app) announce(doors []door, password bool) error {
+func (a *app) announce(doors []door, password bool, data keeping) error {
 	found := map[string]any{"pid": os.Getpid()}
+	if data.dir != "" {
+		found["dir"] = data.dir
+	}
 	var text strings.Builder
 	credentials, ask := "", ""
 	if password {
@@ -211,26 +234,7 @@ func (a *app) announce(doors []door, password bool) error {
 	if a.json {
 		return a.printJSON(found)
 	}
-	_, err := fmt.Fprint(a.stdout, text.String(), "Data is in memory only: it is gone when this ends.\n")
-	return err
-}
-
-// serveUntil serves until the context ends or a listener fails.
-func serveUntil(ctx context.Context, e *engine.Engine, doors []door) error {
-	failed := make(chan error, len(doors))
-	for _, d := range doors {
-		go func() { failed <- d.serve(e) }()
-	}
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
-		failed <- nil
-	}
-	err = errors.Join(err, e.Close())
-	for range doors {
-		err = errors.Join(err, <-failed)
-	}
+	_, err := fmt.Fprintf(a.stdout, "%s%s\n", text.String(), data)
 	return err
 }
 
@@ -260,10 +264,11 @@ func (a *app) servePrivate(ctx context.Context, idle time.Duration) error {
 		return errors.Join(err, l.Close())
 	}
 	signal.Ignore(hangup...)
-	ctx, cancel := signal.NotifyContext(ctx, terminationSignals...)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go p.endWhenIdle(ctx, e, idle, cancel)
-	return serveUntil(ctx, e, []door{{Listener: l}})
+	h := house{engine: e, doors: []door{{Listener: l}}, progress: a.newProgress()}
+	return h.serve(ctx, func() error { return nil })
 }
 
 // endWhenIdle cancels when the engine has had neither a connection nor a key for the time idle. It holds the start lock

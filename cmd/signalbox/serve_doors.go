@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 
 	"github.com/signalbox-io/signalbox/engine"
 )
@@ -40,7 +41,10 @@ func closeAll(doors []door) error {
 
 // readConfig reads --config, --set, and the flags that stand for a parameter.
 func (f serveFlags) readConfig() (*engine.Config, error) {
-	settings := f.set
+	settings := slices.Clone(f.set)
+	if f.memory {
+		settings = append(settings, "appendonly=no", "save=")
+	}
 	for name, value := range map[string]string{"tls-cert-file": f.tlsCert, "tls-key-file": f.tlsKey, "tls-ca-cert-file": f.tlsCA} {
 		if value != "" {
 			settings = append(settings, name+"="+value)

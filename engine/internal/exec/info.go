@@ -236,6 +236,14 @@ func (m *Machine) infoLatencyStats(w *strings.Builder) {
 	})
 }
 
+// Keys is how many keys there are, in all databases.
+func (m *Machine) Keys() (keys int) {
+	for i := range keyspace.Databases {
+		keys += m.space.DB(i).Len()
+	}
+	return keys
+}
+
 func (m *Machine) infoKeyspace(w *strings.Builder) {
 	for i := range keyspace.Databases {
 		if db := m.space.DB(i); db.Len() > 0 {

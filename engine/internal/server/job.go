@@ -211,9 +211,12 @@ func (j *job) forget() {
 func (j *job) ended(err error) {
 	k := j.keeper
 	s := k.server
-	if err != nil {
+	switch {
+	case errors.Is(err, errCancelled):
+		s.note("%s: %v", j, err)
+	case err != nil:
 		s.warn("%s: %v", j, err)
-	} else {
+	default:
 		s.note("%s took %v", j, time.Since(j.began).Round(time.Millisecond))
 	}
 	s.lockAtRest()

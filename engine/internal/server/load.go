@@ -209,7 +209,7 @@ func (l *loading) records(from io.Reader, options exec.LoadOptions) (rest io.Rea
 		if batch, err = loader.Read(batch); err == nil || errors.Is(err, io.EOF) {
 			decoded <- batch
 		}
-		l.report(l.before+loader.Offset(), l.keys+int64(loader.Keys()))
+		l.report(l.before + loader.Offset())
 	}
 	close(decoded)
 	storeErr := <-stored
@@ -259,7 +259,7 @@ func (l *loading) file(set *aof.Set, file aof.Source) (err error) {
 	}
 	for err == nil {
 		err = l.requests(reader)
-		l.report(l.at, l.keys)
+		l.report(l.at)
 	}
 	err = errors.Join(l.ended(err), from.Close())
 	var torn *aof.TornError
@@ -313,7 +313,7 @@ func (l *loading) ended(err error) error {
 }
 
 // report tells how far the loading is, now and then.
-func (l *loading) report(loaded, keys int64) {
+func (l *loading) report(loaded int64) {
 	const every = 100 * time.Millisecond
 	now := time.Now()
 	if now.Sub(l.told) < every {
@@ -323,6 +323,7 @@ func (l *loading) report(loaded, keys int64) {
 	s := l.keeper.server
 	s.mu.Lock()
 	s.machine.LoadProgress(l.began.UnixMicro(), loaded, l.total)
+	keys := int64(s.machine.Keys())
 	s.mu.Unlock()
 	l.tell(Progress{LoadedBytes: loaded, TotalBytes: l.total, Keys: keys, Elapsed: now.Sub(l.began)})
 }
