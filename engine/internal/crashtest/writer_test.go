@@ -1,0 +1,77 @@
+package crashtest_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/signalbox-io/signalbox/internal/difftest"
+)
+
+// writer sends units one after the other, some at a time.
+type writer struct {
+	number int // which writer it is
+	model  *model
+	acked  int         // units that were acknowledged
+	sent   int         // units that may have come to the engine
+	places map[int]int // in the list, from 1, of the units acknowledged since the last look
+}
+
+func newWriter(number int) *writer {
+	return &writer{number: number, model: newModel(number), places: map[int]int{}}
+}
+
+// write writes until the engine is gone. The error is of an answer that should not be.
+func (w *writer) write(dial difftest.Dial, r *rand.Rand) error {
+	const mostAtOnce = 6
+	conn, err := difftest.Connect(dial)
+	if err != nil {
+		return nil // the engine is gone already
+	}
+	defer func() { _ = conn.Close() }() // the other end is gone
+	for {
+		first, several := w.sent+1, 1+r.IntN(mostAtOnce)
+		w.sent += several
+		for number := first; number <= w.sent; number++ {
+			for _, request := range unit(w.number, number) {
+				if err := conn.Send(request...); err != nil {
+					return nil
+				}
+			}
+		}
+		for number := first; number <= w.sent; number++ {
+			gone, err := w.receive(conn, number)
+			if gone || err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// receive receives the answers to a unit, the last of which acknowledges it.
+func (w *writer) receive(conn *difftest.Conn, number int) (gone bool, err error) {
+	requests := unit(w.number, number)
+	var answer difftest.Value
+	for range requests {
+		if answer, err = conn.Receive(); err != nil {
+			return true, nil
+		}
+	}
+	if answer.Kind != difftest.Array || len(answer.Elems) != len(requests)-2 {
+		return false, fmt.Errorf("unit %s is answered %v", label(w.number, number), answer)
+	}
+	counted := answer.Elems[0].Text
+	if kind(w.number, number) != script {
+		w.places[number] = place(answer.Elems[0].Text)
+		counted = answer.Elems[1].Text
+	}
+	if counted != fmt.Sprint(number) {
+		return false, fmt.Errorf("unit %s is counted as %s", label(w.number, number), counted)
+	}
+	w.acked = number
+	return false, nil
+}
+
+func place(text string) (n int) {
+	_, _ = fmt.Sscan(text, &n) // 0 is no place, and will be found wrong
+	return n
+}
