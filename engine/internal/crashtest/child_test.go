@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -117,19 +116,4 @@ func (c *child) kill(t *testing.T) (ended bool) {
 		t.Fatalf("the engine has ended: %v\n%s", err, c.output.String())
 	}
 	return err == nil
-}
-
-// leftovers are the temporary files in a folder that are not the child's own.
-func (c *child) leftovers(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "temp-*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range found {
-		if filepath.Base(name) != fmt.Sprintf("temp-%d.rdb", c.cmd.Process.Pid) {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -73,15 +73,22 @@ func unit(writer, number int) [][]string {
 	return append(requests, []string{"EXEC"})
 }
 
+// mark is what comes after a unit, by itself and in a database of the writer's own: the number
+// of the unit.
+func mark(writer, number int) [][]string {
+	return [][]string{{"SELECT", strconv.Itoa(writer + 1)}, {"SET", "mark", strconv.Itoa(number)}, {"SELECT", "0"}}
+}
+
 // model is what a writer's keys must hold.
 type model struct {
-	writer int
-	count  int // units
-	gone   string
-	short  string
-	large  map[string]string
-	stream []string
-	pool   map[string]bool // members ever added
+	writer    int
+	count     int // units
+	leastMark int // the mark must be that of this unit, or of a later one
+	gone      string
+	short     string
+	large     map[string]string
+	stream    []string
+	pool      map[string]bool // members ever added
 }
 
 func newModel(writer int) *model {
@@ -118,6 +125,9 @@ func (m *model) look() [][]string {
 		{"LRANGE", key("popped", m.writer), "0", "-1"},
 		{"PTTL", key("short", m.writer)},
 		{"GET", key("short", m.writer)},
+		{"SELECT", strconv.Itoa(m.writer + 1)},
+		{"GET", "mark"},
+		{"SELECT", "0"},
 	}
 }
 
@@ -154,6 +164,10 @@ func (m *model) compare(answers []difftest.Value) string {
 	}
 	if short := answers[7]; !short.Nil {
 		is("the short-lived key", short.Text, m.short)
+	}
+	// It is that of the last unit, or of the one before if the engine was killed in between.
+	if marked, _ := strconv.Atoi(answers[9].Text); marked < max(m.leastMark, m.count-1) || marked > m.count {
+		wrong = append(wrong, fmt.Sprintf("writer %d has %d units, the mark %d was acknowledged, and it is %q", m.writer, m.count, m.leastMark, answers[9].Text))
 	}
 	return strings.Join(wrong, "\n")
 }

@@ -3,6 +3,7 @@ package crashtest_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 
 	"github.com/signalbox-io/signalbox/internal/difftest"
 )
@@ -11,13 +12,32 @@ import (
 type writer struct {
 	number int // which writer it is
 	model  *model
-	acked  int         // units that were acknowledged
-	sent   int         // units that may have come to the engine
-	places map[int]int // in the list, from 1, of the units acknowledged since the last look
+	acked  atomic.Int64 // units that were acknowledged
+	kept   int          // units that were acknowledged before they were all written to disk
+	sent   int          // units that may have come to the engine
+	marked int          // the last mark that was acknowledged
+	places map[int]int  // in the list, from 1, of the units acknowledged since the last look
 }
 
 func newWriter(number int) *writer {
 	return &writer{number: number, model: newModel(number), places: map[int]int{}}
+}
+
+// goOn makes a writer go on after n units. lasting is whether all that was acknowledged had to be there.
+func (w *writer) goOn(n int, lasting bool) {
+	if n < w.model.count {
+		w.model = newModel(w.number)
+	}
+	for w.model.count < n {
+		w.model.apply()
+	}
+	w.marked = min(w.marked, n)
+	if w.model.leastMark = 0; lasting {
+		w.model.leastMark = w.marked
+	}
+	w.acked.Store(int64(n))
+	w.sent, w.kept = n, n
+	clear(w.places)
 }
 
 // write writes until the engine is gone. The error is of an answer that should not be.
@@ -32,7 +52,7 @@ func (w *writer) write(dial difftest.Dial, r *rand.Rand) error {
 		first, several := w.sent+1, 1+r.IntN(mostAtOnce)
 		w.sent += several
 		for number := first; number <= w.sent; number++ {
-			for _, request := range unit(w.number, number) {
+			for _, request := range append(unit(w.number, number), mark(w.number, number)...) {
 				if err := conn.Send(request...); err != nil {
 					return nil
 				}
@@ -47,7 +67,7 @@ func (w *writer) write(dial difftest.Dial, r *rand.Rand) error {
 	}
 }
 
-// receive receives the answers to a unit, the last of which acknowledges it.
+// receive receives the answers to a unit and to its mark, the last of which acknowledges it.
 func (w *writer) receive(conn *difftest.Conn, number int) (gone bool, err error) {
 	requests := unit(w.number, number)
 	var answer difftest.Value
@@ -67,7 +87,16 @@ func (w *writer) receive(conn *difftest.Conn, number int) (gone bool, err error)
 	if counted != fmt.Sprint(number) {
 		return false, fmt.Errorf("unit %s is counted as %s", label(w.number, number), counted)
 	}
-	w.acked = number
+	for range mark(w.number, number) {
+		if answer, err = conn.Receive(); err != nil {
+			return true, nil
+		}
+		if answer.Text != "OK" {
+			return false, fmt.Errorf("the mark of unit %s is answered %v", label(w.number, number), answer)
+		}
+	}
+	w.marked = number
+	w.acked.Store(int64(number))
 	return false, nil
 }
 

@@ -94,7 +94,7 @@ func (m *Machine) followPersistence() {
 	const inMemory = conf.Error("data is kept in memory only: start the engine with a folder to keep it in")
 	m.heed("stop-writes-on-bgsave-error", m.judgeDisk)
 	m.settings.OnChange("save", func() error {
-		if !m.Kept() && m.settings.Text("save") != "" {
+		if !m.Kept() && !m.isLoading() && m.settings.Text("save") != "" {
 			return inMemory
 		}
 		m.followSave()
@@ -102,6 +102,10 @@ func (m *Machine) followPersistence() {
 	})
 	m.settings.OnChange("appendonly", func() error {
 		switch {
+		case m.heldOff && m.settings.Bool("appendonly") != m.persistence.appending:
+			return errLoading // what it was at the start is being loaded
+		case m.heldOff:
+			return nil
 		case m.Kept():
 			return m.followAppendOnly()
 		case m.settings.Bool("appendonly"):
