@@ -159,8 +159,7 @@ func (f *folder) switches(t *testing.T, conn *difftest.Conn, r *rand.Rand, momen
 		return
 	}
 	for info := ""; !strings.Contains(info, "aof_rewrite_in_progress:0") || !strings.Contains(info, "aof_rewrite_scheduled:0"); {
-		info = ask(t, conn, "INFO", "persistence").Text
-		if strings.Contains(info, "aof_last_bgrewrite_status:err") {
+		if info = ask(t, conn, "INFO", "persistence").Text; strings.Contains(info, "aof_last_bgrewrite_status:err") {
 			t.Fatal("the rewrite has failed")
 		}
 	}
@@ -227,6 +226,7 @@ func (f *folder) look(t *testing.T, c *child) *difftest.Conn {
 		}
 		return answer
 	}
+	ask("SELECT", sharedDB)
 	log := ask("LRANGE", "log", "0", "-1")
 	for strings.HasPrefix(log.Text, "LOADING") {
 		log = ask("LRANGE", "log", "0", "-1")

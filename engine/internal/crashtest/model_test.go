@@ -15,7 +15,8 @@ import (
 
 const (
 	writers     = 4
-	shownUnits  = 20 // how many entries a stream keeps
+	sharedDB    = "9" // not the one that a log begins with
+	shownUnits  = 20  // how many entries a stream keeps
 	largeFields = 300
 	shortMs     = 15 // how long the short-lived key lives
 )
@@ -29,11 +30,26 @@ const (
 	streamed
 	popped
 	large
+	revived
 	kinds
+	bulky // now and then: a kill can come in the middle of a write of so many pages
+)
+
+const (
+	bulkyEvery = 40
+	bulkyBytes = 100 << 10
 )
 
 // kind is what a writer does in a unit.
-func kind(writer, number int) int { return (number*7 + number/kinds + writer) % kinds }
+func kind(writer, number int) int {
+	if number%bulkyEvery == 0 {
+		return bulky
+	}
+	return (number*7 + number/kinds + writer) % kinds
+}
+
+// bulk is the value of a bulky unit.
+func bulk(n string) string { return strings.Repeat(n+" ", bulkyBytes/(len(n)+1)) }
 
 func key(name string, writer int) string { return name + ":" + strconv.Itoa(writer) }
 
@@ -47,6 +63,14 @@ const scriptPop = `redis.call('SADD', KEYS[1], ARGV[1], ARGV[1] .. '+', ARGV[1] 
 local member = redis.call('SPOP', KEYS[1])
 redis.call('RPUSH', KEYS[2], member)
 return member`
+
+// scriptRevive counts on from a number, or from nothing if its time is over: which it was is
+// to be the same after a crash.
+const scriptRevive = `redis.call('SET', KEYS[2], redis.call('INCR', KEYS[1]))
+return redis.call('PERSIST', KEYS[1])`
+
+// revives reports whether a unit of that kind revives the key; if not it gives it a short life.
+func revives(number int) bool { return number/kinds%2 == 0 }
 
 // unit is the requests of a unit of work, from MULTI to EXEC.
 func unit(writer, number int) [][]string {
@@ -66,6 +90,14 @@ func unit(writer, number int) [][]string {
 	case large:
 		requests = append(requests, []string{"HSET", key("large", writer), strconv.Itoa(number % largeFields), n},
 			[]string{"SET", key("gone", writer), n, "EX", "1000"})
+	case revived:
+		if revives(number) {
+			requests = append(requests, []string{"EVAL", scriptRevive, "2", key("revived", writer), key("seen", writer)})
+			break
+		}
+		requests = append(requests, []string{"SET", key("revived", writer), n, "PX", "4"})
+	case bulky:
+		requests = append(requests, []string{"SET", key("bulk", writer), bulk(n)}, []string{"SET", key("gone", writer), n})
 	case script:
 		// The whole unit within the script, which is in the transaction all the same.
 		requests = [][]string{{"MULTI"}, {"EVAL", scriptUnit, "2", key("count", writer), "log", label(writer, number)}}
@@ -76,7 +108,7 @@ func unit(writer, number int) [][]string {
 // mark is what comes after a unit, by itself and in a database of the writer's own: the number
 // of the unit.
 func mark(writer, number int) [][]string {
-	return [][]string{{"SELECT", strconv.Itoa(writer + 1)}, {"SET", "mark", strconv.Itoa(number)}, {"SELECT", "0"}}
+	return [][]string{{"SELECT", strconv.Itoa(writer + 1)}, {"SET", "mark", strconv.Itoa(number)}, {"SELECT", sharedDB}}
 }
 
 // model is what a writer's keys must hold.
@@ -86,6 +118,8 @@ type model struct {
 	leastMark int // the mark must be that of this unit, or of a later one
 	gone      string
 	short     string
+	bulk      string
+	revived   bool // the key lives, with the number that was seen
 	large     map[string]string
 	stream    []string
 	pool      map[string]bool // members ever added
@@ -109,6 +143,10 @@ func (m *model) apply() {
 		m.stream = m.stream[max(0, len(m.stream)-shownUnits):]
 	case popped:
 		m.pool[n], m.pool[n+"+"], m.pool[n+"-"] = true, true, true
+	case revived:
+		m.revived = revives(m.count)
+	case bulky:
+		m.gone, m.bulk = n, bulk(n)
 	case large:
 		m.gone, m.large[strconv.Itoa(m.count%largeFields)] = n, n
 	}
@@ -127,7 +165,10 @@ func (m *model) look() [][]string {
 		{"GET", key("short", m.writer)},
 		{"SELECT", strconv.Itoa(m.writer + 1)},
 		{"GET", "mark"},
-		{"SELECT", "0"},
+		{"SELECT", sharedDB},
+		{"GET", key("bulk", m.writer)},
+		{"GET", key("revived", m.writer)},
+		{"GET", key("seen", m.writer)},
 	}
 }
 
@@ -164,6 +205,12 @@ func (m *model) compare(answers []difftest.Value) string {
 	}
 	if short := answers[7]; !short.Nil {
 		is("the short-lived key", short.Text, m.short)
+	}
+	if got, seen := answers[12].Text, answers[13].Text; m.revived && (got != seen || got == "") {
+		wrong = append(wrong, fmt.Sprintf("writer %d has seen %q, and the key has %q", m.writer, seen, got))
+	}
+	if answers[11].Text != m.bulk {
+		wrong = append(wrong, fmt.Sprintf("the bulky value of writer %d is %.20q and so on, want %.20q", m.writer, answers[11].Text, m.bulk))
 	}
 	// It is that of the last unit, or of the one before if the engine was killed in between.
 	if marked, _ := strconv.Atoi(answers[9].Text); marked < max(m.leastMark, m.count-1) || marked > m.count {

@@ -48,6 +48,12 @@ func (w *writer) write(dial difftest.Dial, r *rand.Rand) error {
 		return nil // the engine is gone already
 	}
 	defer func() { _ = conn.Close() }() // the other end is gone
+	if err := conn.Send("SELECT", sharedDB); err != nil {
+		return nil
+	}
+	if _, err := conn.Receive(); err != nil {
+		return nil
+	}
 	for {
 		first, several := w.sent+1, 1+r.IntN(mostAtOnce)
 		w.sent += several

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -175,8 +176,11 @@ func (p *persistence) record(job Job) *jobRecord {
 	return &p.rewrites
 }
 
-// JobEnded tells that the job that ran is done, or has failed, and how much memory
-// it took besides, at most.
+// ErrCancelled is for a job that nobody wants any more, which is no failure.
+var ErrCancelled = errors.New("it was cancelled")
+
+// JobEnded tells that the job that ran is done, has failed, or was cancelled, and how much
+// memory it took besides, at most.
 func (m *Machine) JobEnded(nowUs, copiedBytes int64, err error) {
 	p := &m.persistence
 	m.nowUs = nowUs
@@ -190,8 +194,12 @@ func (m *Machine) JobEnded(nowUs, copiedBytes int64, err error) {
 			p.savedDirty, p.savedUs = p.dirtyAtBegin, nowUs
 		}
 	}
-	record.failed = err != nil
+	cancelled := errors.Is(err, ErrCancelled)
+	if !cancelled {
+		record.failed = err != nil
+	}
 	switch {
+	case cancelled:
 	case job == JobRewrite && err != nil:
 		p.rewriteFailures++
 	case job == JobRewrite:

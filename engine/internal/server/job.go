@@ -24,8 +24,6 @@ const (
 	crowdedBytes = 32 << 20
 )
 
-var errCancelled = errors.New("it was cancelled")
-
 type job struct {
 	keeper    *keeper
 	kind      exec.Job
@@ -175,9 +173,9 @@ func (j *job) pour(seal *rdb.Seal) error {
 	for done := false; !done; {
 		select {
 		case <-j.stop:
-			return errCancelled
+			return exec.ErrCancelled
 		case <-j.keeper.server.done:
-			return errCancelled
+			return exec.ErrCancelled
 		default:
 		}
 		var err error
@@ -239,9 +237,12 @@ func (j *job) forget() {
 func (j *job) ended(err error) {
 	k := j.keeper
 	s := k.server
-	if err != nil {
+	switch {
+	case errors.Is(err, exec.ErrCancelled):
+		s.note("%s: %v", j, err)
+	case err != nil:
 		s.warn("%s: %v", j, err)
-	} else {
+	default:
 		s.note("%s took %v", j, time.Since(j.began).Round(time.Millisecond))
 	}
 	s.lockAtRest()
@@ -256,10 +257,12 @@ func (j *job) ended(err error) {
 		if !k.wantsLog() {
 			k.endLog()
 		}
-		k.tell()
 	}
 	s.machine.JobEnded(nowUs(), j.peakBytes, err)
-	after := s.carryOut()
+	after := s.carryOut() // perhaps the next job begins, which makes the log work
+	if j.kind == exec.JobRewrite {
+		k.tell()
+	}
 	s.mu.Unlock()
 	close(j.done)
 	after.settle()

@@ -107,7 +107,7 @@ func TestAFullDiskRefusesWritesUntilThereIsRoom(t *testing.T) {
 			d.FullAfter(-1)
 			time.Sleep(2 * time.Second)
 			wantText(t, s, "OK", "SET", "after", "4")
-			wantKept(t, d.Restart(), map[string]string{"before": "1", "in memory": "2", "refused": "", "after": "4"}, withLog[policy]...)
+			wantKept(t, d.Killed(), map[string]string{"before": "1", "in memory": "2", "refused": "", "after": "4"}, withLog[policy]...)
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
@@ -175,7 +175,7 @@ func TestTurningTheLogOnSucceedsWhenTheDiskDoes(t *testing.T) {
 			fail(d, false)
 			time.Sleep(3 * time.Second)
 			wantText(t, s, "OK", "SET", "on", "5")
-			wantKept(t, d.Restart(), map[string]string{"before": "1", "off": "3", "on": "5", "refused": ""}, withLog["no"]...)
+			wantKept(t, d.Killed(), map[string]string{"before": "1", "off": "3", "on": "5", "refused": ""}, withLog["no"]...)
 			if err := s.Close(); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -201,7 +201,7 @@ func TestALogThatIsTurnedOnReplacesTheOldOne(t *testing.T) {
 		wantText(t, s, "OK", "CONFIG", "SET", "appendonly", "yes")
 		time.Sleep(time.Second)
 		wantText(t, s, "OK", "SET", "newer", "3")
-		wantKept(t, d.Restart(), map[string]string{"old": "", "new": "2", "newer": "3"}, withLog["everysec"]...)
+		wantKept(t, d.Killed(), map[string]string{"old": "", "new": "2", "newer": "3"}, withLog["everysec"]...)
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -236,7 +236,7 @@ func TestASnapshotThatFailsStopsWrites(t *testing.T) {
 		if names, err := d.List("."); err != nil || strings.Join(names, " ") != "dump.rdb" {
 			t.Errorf("the folder has %q, %v", names, err)
 		}
-		wantKept(t, d.Restart(), map[string]string{"key": "1"}, parameters...)
+		wantKept(t, d.Killed(), map[string]string{"key": "1"}, parameters...)
 		wantText(t, s, "OK", "CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
 		wantText(t, s, "OK", "SET", "key", "4")
 		wantText(t, s, "OK", "CONFIG", "SET", "stop-writes-on-bgsave-error", "yes")
@@ -247,7 +247,7 @@ func TestASnapshotThatFailsStopsWrites(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		wantKept(t, d.Restart(), map[string]string{"key": "6"}, parameters...)
+		wantKept(t, d.Killed(), map[string]string{"key": "6"}, parameters...)
 	})
 }
 
