@@ -31,10 +31,10 @@ func (w *writer) goOn(n int, lasting bool) {
 	for w.model.count < n {
 		w.model.apply()
 	}
-	w.marked = min(w.marked, n)
-	if w.model.leastMark = 0; lasting {
-		w.model.leastMark = w.marked
+	if w.marked = min(w.marked, n); !lasting {
+		w.marked = max(0, n-1) // of the units that are there the last one's may be gone
 	}
+	w.model.leastMark = w.marked
 	w.acked.Store(int64(n))
 	w.sent, w.kept = n, n
 	clear(w.places)
