@@ -16,7 +16,7 @@ import (
 //
 // What Redis 7.0 loads is read, and what it refuses is refused: lines are taken at most
 // 127 bytes at a time, numbers end where their digits end, and what ends an argument is
-// passed over unseen. (One exception: NUL bytes in headers, see number.) A file may end in the middle of a request, or of a transaction, because its
+// passed over unseen. (One exception: NUL bytes in headers and where an argument ends, see number.) A file may end in the middle of a request, or of a transaction, because its
 // writer was killed: that is a *TornError, and all else a *FormatError. Strict is for tools
 // that look for damage: it reads as redis-check-aof does.
 
@@ -241,7 +241,7 @@ func (r *Reader) argument() error {
 	if err != nil {
 		return r.cut(err, "an argument has no end")
 	}
-	if r.Strict && string(end[:]) != "\r\n" {
+	if hole := bytes.IndexByte(end[:], 0) >= 0; hole || r.Strict && string(end[:]) != "\r\n" {
 		return r.damaged(at, fmt.Sprintf("an argument ends with a line end, not %q", end[:]))
 	}
 	r.ends = append(r.ends, len(r.data))

@@ -77,6 +77,7 @@ func TestDamageIsRefused(t *testing.T) {
 		"*1\r\n$-1\r\n":                   false,
 		"*1\r\n$999999999999\r\n":         false,
 		"*1\x00\r\n$1\r\na\r\n":           false,
+		"*1\r\n$4\r\nPI\x00\x00\x00\x00":  false,
 		"REDIS0010 and so on":             false,
 		"*1x\r\n$4\r\nPING\r\n":           true,
 		"*1\n$4\r\nPING\r\n":              true,

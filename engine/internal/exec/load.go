@@ -58,8 +58,12 @@ func (m *Machine) BeginLoad(from io.Reader, options LoadOptions) *Loader {
 }
 
 // HoldOff makes clients be answered that the data is being loaded, until it is all
-// there: around several files, too.
-func (m *Machine) HoldOff(on bool) { m.heldOff = on }
+// there: around several files, too. Whether there is an append-only file does not change
+// in between.
+func (m *Machine) HoldOff(on bool) {
+	m.heldOff = on
+	m.persistence.appending = m.settings.Bool("appendonly")
+}
 
 // isLoading reports whether only a part of the data may be there.
 func (m *Machine) isLoading() bool { return m.heldOff || m.loading != nil || m.replay != nil }

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -94,7 +95,7 @@ func (m *Machine) followPersistence() {
 	const inMemory = conf.Error("data is kept in memory only: start the engine with a folder to keep it in")
 	m.heed("stop-writes-on-bgsave-error", m.judgeDisk)
 	m.settings.OnChange("save", func() error {
-		if !m.Kept() && m.settings.Text("save") != "" {
+		if !m.Kept() && !m.isLoading() && m.settings.Text("save") != "" {
 			return inMemory
 		}
 		m.followSave()
@@ -102,6 +103,10 @@ func (m *Machine) followPersistence() {
 	})
 	m.settings.OnChange("appendonly", func() error {
 		switch {
+		case m.heldOff && m.settings.Bool("appendonly") != m.persistence.appending:
+			return errLoading // what it was at the start is being loaded
+		case m.heldOff:
+			return nil
 		case m.Kept():
 			return m.followAppendOnly()
 		case m.settings.Bool("appendonly"):
@@ -171,8 +176,11 @@ func (p *persistence) record(job Job) *jobRecord {
 	return &p.rewrites
 }
 
-// JobEnded tells that the job that ran is done, or has failed, and how much memory
-// it took besides, at most.
+// ErrCancelled is for a job that nobody wants any more, which is no failure.
+var ErrCancelled = errors.New("it was cancelled")
+
+// JobEnded tells that the job that ran is done, has failed, or was cancelled, and how much
+// memory it took besides, at most.
 func (m *Machine) JobEnded(nowUs, copiedBytes int64, err error) {
 	p := &m.persistence
 	m.nowUs = nowUs
@@ -186,8 +194,12 @@ func (m *Machine) JobEnded(nowUs, copiedBytes int64, err error) {
 			p.savedDirty, p.savedUs = p.dirtyAtBegin, nowUs
 		}
 	}
-	record.failed = err != nil
+	cancelled := errors.Is(err, ErrCancelled)
+	if !cancelled {
+		record.failed = err != nil
+	}
 	switch {
+	case cancelled:
 	case job == JobRewrite && err != nil:
 		p.rewriteFailures++
 	case job == JobRewrite:

@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"sync"
 	"time"
@@ -25,8 +24,6 @@ const (
 	crowdedBytes = 32 << 20
 )
 
-var errCancelled = errors.New("it was cancelled")
-
 type job struct {
 	keeper    *keeper
 	kind      exec.Job
@@ -44,6 +41,27 @@ type job struct {
 }
 
 func (j *job) cancel() { j.stopOnce.Do(func() { close(j.stop) }) }
+
+// heed begins and ends what the machine wants to begin and to end; later, if a script is in
+// the middle of its work: the instant would be within it. The lock is held, and all that was
+// changed has been appended.
+func (k *keeper) heed(effects exec.Effects) {
+	if effects.Begin != exec.NoJob {
+		k.due.Begin = effects.Begin
+	}
+	k.due.EndLog = k.due.EndLog || effects.EndLog
+	if k.server.machine.Busy() {
+		return
+	}
+	due := k.due
+	k.due = exec.Effects{}
+	if due.Begin != exec.NoJob {
+		k.begin(due.Begin)
+	}
+	if due.EndLog && !k.wantsLog() {
+		k.endLog()
+	}
+}
 
 // begin begins a job at this instant. The lock is held, and all that was changed has been
 // appended.
@@ -73,8 +91,8 @@ func (j *job) prepare() (err error) {
 	k := j.keeper
 	if j.kind == exec.JobRewrite {
 		if k.log == nil {
-			if err := k.openLog(); err != nil {
-				return err
+			if k.openErr = k.openLog(); k.openErr != nil {
+				return k.openErr
 			}
 		}
 		if j.rewrite, err = k.log.Begin(); err != nil {
@@ -99,8 +117,7 @@ func (j *job) run() {
 
 // write writes the file and makes it count.
 func (j *job) write() error {
-	temp := fmt.Sprintf("temp-%d.rdb", processInfo().PID)
-	file, err := j.create(temp)
+	file, err := j.create()
 	if err != nil {
 		if j.rewrite != nil {
 			err = errors.Join(err, j.rewrite.Abort())
@@ -123,22 +140,31 @@ func (j *job) write() error {
 		err = file.Sync()
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
-		err = d.Rename(temp, j.file)
+		err = d.Rename(tempName, j.file)
 	}
 	if err != nil {
-		if gone := d.Remove(temp); !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-		return err
+		return errors.Join(err, j.keeper.sweep())
 	}
 	return d.SyncFolder(".")
 }
 
-func (j *job) create(temp string) (disk.File, error) {
+func (j *job) create() (disk.File, error) {
 	if j.rewrite != nil {
 		return j.rewrite.Create(aof.BaseRDB)
 	}
-	return j.keeper.disk.Create(temp)
+	return j.keeper.disk.Create(tempName)
+}
+
+// tempName is what a snapshot is called until it is whole. The name is always the same, since
+// nobody else writes here: so a crash leaves one file at most.
+const tempName = "temp-signalbox.rdb"
+
+// sweep removes what was left of a snapshot that was not finished.
+func (k *keeper) sweep() error {
+	if err := k.disk.Remove(tempName); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // pour writes the snapshot, step by step.
@@ -147,9 +173,9 @@ func (j *job) pour(seal *rdb.Seal) error {
 	for done := false; !done; {
 		select {
 		case <-j.stop:
-			return errCancelled
+			return exec.ErrCancelled
 		case <-j.keeper.server.done:
-			return errCancelled
+			return exec.ErrCancelled
 		default:
 		}
 		var err error
@@ -212,7 +238,7 @@ func (j *job) ended(err error) {
 	k := j.keeper
 	s := k.server
 	switch {
-	case errors.Is(err, errCancelled):
+	case errors.Is(err, exec.ErrCancelled):
 		s.note("%s: %v", j, err)
 	case err != nil:
 		s.warn("%s: %v", j, err)
@@ -228,13 +254,15 @@ func (j *job) ended(err error) {
 		if err == nil {
 			k.warming.Store(false)
 		}
-		k.tell()
-		if !s.machine.Settings().Bool("appendonly") {
+		if !k.wantsLog() {
 			k.endLog()
 		}
 	}
 	s.machine.JobEnded(nowUs(), j.peakBytes, err)
-	after := s.carryOut()
+	after := s.carryOut() // perhaps the next job begins, which makes the log work
+	if j.kind == exec.JobRewrite {
+		k.tell()
+	}
 	s.mu.Unlock()
 	close(j.done)
 	after.settle()

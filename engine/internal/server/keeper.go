@@ -37,9 +37,11 @@ type keeper struct {
 	log      *aof.Log // nil: there is no append-only file
 	appended int64
 	policy   aof.Policy
+	openErr  error // why there is no log, though there should be
 	job      *job
-	saveErr  error // of the last snapshot
-	mending  bool  // a goroutine tries to get the log to work again
+	due      exec.Effects // what is to begin, or to end, when no script is in the middle of its work
+	saveErr  error        // of the last snapshot
+	mending  bool         // a goroutine tries to get the log to work again
 
 	committer atomic.Pointer[committer] // nil: there is no append-only file
 	safe      atomic.Int64              // what is committed, and may be told
@@ -124,25 +126,46 @@ func (k *keeper) mayTell(seq int64) bool {
 	return seq <= k.safe.Load() || k.warming.Load() || k.committer.Load() == nil
 }
 
-// trouble has writes refused until the log works again, and somebody see to that.
+// trouble is for somebody who has found that the log does not work.
 func (k *keeper) trouble() {
-	s := k.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if k.mending || s.closed || k.log == nil {
+	k.server.mu.Lock()
+	defer k.server.mu.Unlock()
+	k.look()
+}
+
+// look has writes refused when the log does not work, and somebody see to that. It is called
+// now and then, for a disk can fail while nobody waits for it. The lock is held.
+func (k *keeper) look() {
+	if k.mending || k.server.closed || k.works() == nil {
 		return
 	}
 	k.mending = true
 	k.tell()
-	s.tasks.Go(k.mend)
+	k.server.tasks.Go(k.mend)
+}
+
+// wantsLog reports whether there should be an append-only file. The lock is held.
+func (k *keeper) wantsLog() bool {
+	m := k.server.machine
+	return m.Kept() && m.Settings().Bool("appendonly")
+}
+
+// works says why the log is not what it should be. The lock is held.
+func (k *keeper) works() error {
+	switch {
+	case !k.wantsLog():
+		return nil
+	case !k.mending && k.job != nil && (k.log == nil || k.warming.Load()):
+		return nil // it is about to be
+	case k.log == nil:
+		return k.openErr
+	}
+	return k.log.Status().Err
 }
 
 // tell tells the machine, and whoever reads the log, how the disk is. The lock is held.
 func (k *keeper) tell() {
-	var err error
-	if k.log != nil {
-		err = k.log.Status().Err
-	}
+	err := k.works()
 	if err != nil {
 		k.server.warn("%v: writes are refused until the disk works again", err)
 	}
@@ -152,40 +175,43 @@ func (k *keeper) tell() {
 // mend tries once a second to get the log to work again.
 func (k *keeper) mend() {
 	const every = time.Second
-	s := k.server
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-		case <-s.done:
+		case <-k.server.done:
 			return
 		}
-		s.mu.Lock()
-		log := k.log
-		s.mu.Unlock()
-		if log == nil {
-			break
-		}
-		state := log.Status().State
-		if state == aof.WriteFailed && log.Retry() == nil {
-			state = log.Status().State
-		}
-		if state == aof.NeedsBase {
-			s.mu.Lock()
-			s.machine.WantRewrite(nowUs())
-			after := s.carryOut()
-			s.mu.Unlock()
-			after.settle()
-		}
-		if state == aof.Healthy {
-			break
+		if k.mended() {
+			return
 		}
 	}
+}
+
+// mended makes an attempt, and says whether the log works.
+func (k *keeper) mended() bool {
+	s := k.server
 	s.mu.Lock()
-	k.mending = false
-	k.tell()
+	log := k.log
 	s.mu.Unlock()
+	if log != nil {
+		_ = log.Retry() // what it has come to is seen next
+	}
+	s.lockAtRest()
+	if k.works() == nil {
+		k.mending = false
+		k.tell()
+		s.mu.Unlock()
+		return true
+	}
+	if k.log == nil || k.log.Status().State == aof.NeedsBase {
+		s.machine.WantRewrite(nowUs())
+	}
+	after := s.carryOut()
+	s.mu.Unlock()
+	after.settle()
+	return false
 }
 
 // state is what INFO says of the log. The lock is held.
@@ -248,13 +274,12 @@ func (k *keeper) endLog() {
 		return // its end ends the log
 	}
 	k.server.machine.Propagate(false)
-	log := k.log
-	k.log = nil
-	k.committer.Store(nil)
-	if err := log.Close(); err != nil {
+	if err := k.log.Close(); err != nil {
 		k.server.warn("closing the append-only file: %v", err)
 	}
-	k.server.machine.DiskState(nil)
+	k.log = nil
+	k.committer.Store(nil) // not before: who waits for the log waits until it is closed
+	k.tell()
 }
 
 // close ends the keeper, after all else has ended. What is in memory and not on disk, it

@@ -51,9 +51,11 @@ func (s *Server) Load(progress func(Progress)) error {
 	if progress == nil {
 		progress = func(Progress) {}
 	}
-	s.tasks.Add(1)
+	l := s.beginLoading(progress)
+	if l == nil {
+		return ErrClosed
+	}
 	defer s.tasks.Done()
-	l := &loading{keeper: s.keeper, machine: s.machine, began: time.Now(), tell: progress}
 	log, err := l.all()
 	if err != nil {
 		return err
@@ -73,7 +75,25 @@ func (s *Server) Load(progress func(Progress)) error {
 		}
 	}
 	s.machine.HoldOff(false)
+	s.armExpiry()
 	return nil
+}
+
+// beginLoading begins the work of Load, which counts as a task then; nil if the server is
+// closed.
+func (s *Server) beginLoading(progress func(Progress)) *loading {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.tasks.Add(1)
+	settings := s.machine.Settings()
+	return &loading{
+		keeper: s.keeper, machine: s.machine, began: time.Now(), tell: progress,
+		appendOnly: settings.Bool("appendonly"), names: s.keeper.names(), policy: s.keeper.policy,
+		snapshotName: settings.Text("dbfilename"), takeTorn: settings.Bool("aof-load-truncated"),
+	}
 }
 
 // begins goes on from what was loaded. The lock is held.
@@ -88,6 +108,7 @@ func (k *keeper) begins(log *aof.Log, l *loading) {
 	if log != nil {
 		k.use(log, l.needsBase)
 	}
+	k.follow() // what was set meanwhile
 }
 
 // firstBase writes what was loaded from elsewhere as the base of the append-only file, and
@@ -120,16 +141,24 @@ type loading struct {
 	expired   int64
 	at        int64 // bytes of requests that were run
 	needsBase bool
+
+	// What the parameters were at the start: clients may change them meanwhile.
+	appendOnly   bool
+	names        aof.Names
+	policy       aof.Policy
+	snapshotName string
+	takeTorn     bool // aof-load-truncated
 }
 
 // all loads what there is, and returns the log to go on with; nil if it is off.
 func (l *loading) all() (*aof.Log, error) {
-	settings := l.machine.Settings()
-	snapshot := settings.Text("dbfilename")
-	if !settings.Bool("appendonly") {
-		return nil, l.snapshot(snapshot)
+	if err := l.keeper.sweep(); err != nil {
+		return nil, err
 	}
-	set, err := aof.Open(l.keeper.disk, l.keeper.names())
+	if !l.appendOnly {
+		return nil, l.snapshot(l.snapshotName)
+	}
+	set, err := aof.Open(l.keeper.disk, l.names)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +166,7 @@ func (l *loading) all() (*aof.Log, error) {
 		l.keeper.server.note("removed %s, which a crash had left over", name)
 	}
 	if set.Empty() {
-		if err = l.snapshot(snapshot); err == nil {
+		if err = l.snapshot(l.snapshotName); err == nil {
 			l.needsBase = l.before > 0
 		}
 	} else {
@@ -145,7 +174,7 @@ func (l *loading) all() (*aof.Log, error) {
 	}
 	var log *aof.Log
 	if err == nil {
-		log, err = set.Start(aof.Options{Policy: l.keeper.policy, NeedsBase: l.needsBase})
+		log, err = set.Start(aof.Options{Policy: l.policy, NeedsBase: l.needsBase})
 	}
 	if err != nil {
 		return nil, errors.Join(err, set.Close())
@@ -196,7 +225,10 @@ func (l *loading) records(from io.Reader, options exec.LoadOptions) (rest io.Rea
 			if err == nil {
 				err = l.store(loader, batch)
 			}
-			spare <- batch
+			select {
+			case spare <- batch:
+			default: // the reader was faster, and has enough
+			}
 		}
 		stored <- err
 	}()
@@ -266,7 +298,7 @@ func (l *loading) file(set *aof.Set, file aof.Source) (err error) {
 	if !errors.As(err, &torn) {
 		return err
 	}
-	if !file.Last || !l.machine.Settings().Bool("aof-load-truncated") {
+	if !file.Last || !l.takeTorn {
 		return fmt.Errorf("%w; signalbox check-aof --fix cuts it off there", err)
 	}
 	l.keeper.server.warn("%s: %v; cut off, since aof-load-truncated is on", file.Name, torn)
@@ -289,15 +321,23 @@ func (l *loading) requests(reader *aof.Reader) error {
 	}
 	now := nowUs()
 	for range some {
-		if err := s.machine.Replay(now, request.Args); err != nil {
-			return fmt.Errorf("byte %d: %w", request.Offset, err)
+		if err := l.replay(now, request); err != nil {
+			return err
 		}
-		l.at = l.before + request.End
 		if request, err = reader.Next(); err != nil {
 			return err
 		}
 	}
-	return s.machine.Replay(now, request.Args)
+	return l.replay(now, request)
+}
+
+// replay runs one request. The lock is held.
+func (l *loading) replay(nowUs int64, request aof.Request) error {
+	if err := l.machine.Replay(nowUs, request.Args); err != nil {
+		return fmt.Errorf("byte %d: %w", request.Offset, err)
+	}
+	l.at = l.before + request.End
+	return nil
 }
 
 // ended makes nothing of the end of a file. What a transaction had begun is forgotten.

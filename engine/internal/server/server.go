@@ -306,12 +306,7 @@ func (s *Server) carryOut() (after aftermath) {
 		_ = s.stop() // a listener that cannot be closed does not keep the engine open
 	}
 	if s.keeper != nil && !s.closed {
-		if effects.Begin != exec.NoJob {
-			s.keeper.begin(effects.Begin)
-		}
-		if effects.EndLog {
-			s.keeper.endLog()
-		}
+		s.keeper.heed(effects)
 	}
 	s.armExpiry()
 	return after
@@ -360,6 +355,9 @@ func (s *Server) tick() {
 	}
 	s.ticking = false
 	slow := s.checkSlow()
+	if s.keeper != nil {
+		s.keeper.look()
+	}
 	if more := s.machine.Tick(nowUs()); more {
 		s.ticking = true
 		s.expiry.Reset(soon)

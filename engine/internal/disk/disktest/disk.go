@@ -159,6 +159,24 @@ func (d *Disk) Restart() *Disk {
 	return next
 }
 
+// Killed returns a copy of the disk with all that programs see on the plates, as it comes to be
+// when a process is killed and the system stays. The disk itself may be used on.
+func (d *Disk) Killed() *Disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	next := New()
+	for name, f := range d.folders {
+		after := newFolder()
+		after.kept = true
+		for entry, node := range f.entries {
+			copied := &inode{data: bytes.Clone(node.data), durable: bytes.Clone(node.data)}
+			after.entries[entry], after.durable[entry] = copied, copied
+		}
+		next.folders[name] = after
+	}
+	return next
+}
+
 // PowerCut returns the disk as it is found after a power cut at this moment. What was
 // not synced is kept or lost as the seed wants it.
 func (d *Disk) PowerCut(seed uint64) *Disk {

@@ -1,0 +1,298 @@
+package server_test
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-io/signalbox/engine/internal/conf"
+	"github.com/signalbox-io/signalbox/engine/internal/disk"
+	"github.com/signalbox-io/signalbox/engine/internal/disk/disktest"
+	"github.com/signalbox-io/signalbox/engine/internal/resp"
+	"github.com/signalbox-io/signalbox/engine/internal/server"
+)
+
+// What the engine does when its disk does not do its part. Time is virtual.
+
+// keep makes a server that keeps its data on a disk, with parameters given as name and
+// value. It is not loaded yet.
+func keep(t *testing.T, d disk.Disk, parameters ...string) *server.Server {
+	t.Helper()
+	settings := conf.New()
+	for i := 0; i < len(parameters); i += 2 {
+		if err := settings.Directive(parameters[i : i+2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := server.New(server.Options{Settings: settings, Log: func(_ int, message string) { t.Log(message) }})
+	if err := s.Keep(d); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// kept is keep with what the disk has loaded.
+func kept(t *testing.T, d disk.Disk, parameters ...string) *server.Server {
+	t.Helper()
+	s := keep(t, d, parameters...)
+	if err := s.Load(nil); err != nil {
+		t.Fatal(errors.Join(err, s.Close()))
+	}
+	return s
+}
+
+// wantText runs a command and compares the beginning of its reply.
+func wantText(t *testing.T, s *server.Server, want string, words ...string) {
+	t.Helper()
+	if got := do(t, s, words...); !strings.HasPrefix(got.Text(), want) && !strings.HasPrefix(got.Str, want) {
+		t.Errorf("%q is answered %v, want %s", words, got, want)
+	}
+}
+
+// wantKept compares what is on a disk after a restart.
+func wantKept(t *testing.T, d disk.Disk, want map[string]string, parameters ...string) {
+	t.Helper()
+	s := kept(t, d, parameters...)
+	for key, value := range want {
+		wantText(t, s, value, "GET", key)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+var withLog = map[string][]string{
+	"always":   {"appendonly", "yes", "appendfsync", "always", "save", ""},
+	"everysec": {"appendonly", "yes", "appendfsync", "everysec", "save", ""},
+	"no":       {"appendonly", "yes", "appendfsync", "no", "save", ""},
+}
+
+// A sync that fails while nobody waits for it is found out: writes are refused until a
+// rewrite has made everything durable, and then nothing is missing.
+func TestASyncThatFailsInTheBackgroundIsNotSwallowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := disktest.New()
+		s := kept(t, d, withLog["everysec"]...)
+		d.FailSyncs(1)
+		wantText(t, s, "OK", "SET", "lost by the sync", "1")
+		time.Sleep(1500 * time.Millisecond)
+		wantText(t, s, "MISCONF", "SET", "refused", "1")
+		wantText(t, s, "1", "GET", "lost by the sync")
+		time.Sleep(3 * time.Second)
+		wantText(t, s, "OK", "SET", "after", "2")
+		time.Sleep(2 * time.Second)
+		wantKept(t, d.PowerCut(1), map[string]string{"lost by the sync": "1", "after": "2", "refused": ""}, withLog["everysec"]...)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A disk that is full has writes refused, and nothing is lost once there is room again.
+func TestAFullDiskRefusesWritesUntilThereIsRoom(t *testing.T) {
+	for _, policy := range []string{"everysec", "no"} {
+		synctest.Test(t, func(t *testing.T) {
+			d := disktest.New()
+			s := kept(t, d, withLog[policy]...)
+			wantText(t, s, "OK", "SET", "before", "1")
+			d.FullAfter(10)
+			wantText(t, s, "OK", "SET", "in memory", "2")
+			wantText(t, s, "MISCONF", "SET", "refused", "3")
+			wantText(t, s, "2", "GET", "in memory")
+			d.FullAfter(-1)
+			time.Sleep(2 * time.Second)
+			wantText(t, s, "OK", "SET", "after", "4")
+			wantKept(t, d.Killed(), map[string]string{"before": "1", "in memory": "2", "refused": "", "after": "4"}, withLog[policy]...)
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// With always nothing is acknowledged that is not on disk, whatever the client asks; and
+// clients are served again when the disk works.
+func TestNothingIsAcknowledgedThatAlwaysCannotKeep(t *testing.T) {
+	for name, fail := range map[string]func(d *disktest.Disk){
+		"a sync fails": func(d *disktest.Disk) { d.FailSyncs(1) },
+		"it is full":   func(d *disktest.Disk) { d.FullAfter(5) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := disktest.New()
+			s := kept(t, d, withLog["always"]...)
+			reader := dial(t, s)
+			fail(d)
+			writer := dial(t, s)
+			writer.send("SET", "key", "1")
+			writer.expectClosed()
+			if _, err := s.Do(t.Context(), args("GET", "key")); !errors.Is(err, server.ErrNotSafe) {
+				t.Errorf("%s: a read of what may be lost ends with %v", name, err)
+			}
+			reader.send("GET", "key")
+			reader.expectClosed()
+			d.FullAfter(-1)
+			time.Sleep(4 * time.Second)
+			wantText(t, s, "OK", "SET", "after", "2")
+			wantKept(t, d.PowerCut(3), map[string]string{"key": "1", "after": "2"}, withLog["always"]...)
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Who has the append-only file turned on has it, or is told that it cannot be kept, until it
+// can: writes go on as soon as the disk works, or when it is turned off again.
+func TestTurningTheLogOnSucceedsWhenTheDiskDoes(t *testing.T) {
+	inMemory := []string{"appendonly", "no", "save", ""}
+	for name, fail := range map[string]func(d *disktest.Disk, on bool){
+		"full": func(d *disktest.Disk, on bool) {
+			if d.FullAfter(0); !on {
+				d.FullAfter(-1)
+			}
+		},
+		"read-only": func(d *disktest.Disk, on bool) { d.ReadOnly(on) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := disktest.New()
+			s := kept(t, d, inMemory...)
+			wantText(t, s, "OK", "SET", "before", "1")
+			fail(d, true)
+			wantText(t, s, "OK", "CONFIG", "SET", "appendonly", "yes")
+			time.Sleep(time.Second / 2)
+			wantText(t, s, "MISCONF", "SET", "refused", "2")
+			wantText(t, s, "OK", "CONFIG", "SET", "appendonly", "no")
+			time.Sleep(2 * time.Second)
+			wantText(t, s, "OK", "SET", "off", "3")
+			wantText(t, s, "OK", "CONFIG", "SET", "appendonly", "yes")
+			time.Sleep(5 * time.Second)
+			wantText(t, s, "MISCONF", "SET", "refused", "4")
+			fail(d, false)
+			time.Sleep(3 * time.Second)
+			wantText(t, s, "OK", "SET", "on", "5")
+			wantKept(t, d.Killed(), map[string]string{"before": "1", "off": "3", "on": "5", "refused": ""}, withLog["no"]...)
+			if err := s.Close(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
+// What is in the append-only file of old does not come back when a new one is begun.
+func TestALogThatIsTurnedOnReplacesTheOldOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := disktest.New()
+		s := kept(t, d, withLog["everysec"]...)
+		wantText(t, s, "OK", "SET", "old", "1")
+		wantText(t, s, "OK", "CONFIG", "SET", "appendonly", "no")
+		wantText(t, s, "1", "DEL", "old")
+		wantText(t, s, "OK", "SET", "new", "1")
+		wantText(t, s, "OK", "CONFIG", "SET", "appendonly", "yes")
+		synctest.Wait()
+		wantText(t, s, "OK", "CONFIG", "SET", "appendonly", "no")
+		wantText(t, s, "OK", "SET", "new", "2")
+		wantText(t, s, "OK", "CONFIG", "SET", "appendonly", "yes")
+		wantText(t, s, "OK", "CONFIG", "SET", "appendonly", "no")
+		wantText(t, s, "OK", "CONFIG", "SET", "appendonly", "yes")
+		time.Sleep(time.Second)
+		wantText(t, s, "OK", "SET", "newer", "3")
+		wantKept(t, d.Killed(), map[string]string{"old": "", "new": "2", "newer": "3"}, withLog["everysec"]...)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// brokenRename is a disk on which names cannot be changed for a while.
+type brokenRename struct {
+	*disktest.Disk
+	broken atomic.Bool
+}
+
+func (d *brokenRename) Rename(from, to string) error {
+	if d.broken.Load() {
+		return &fs.PathError{Op: "rename", Path: from, Err: syscall.EIO}
+	}
+	return d.Disk.Rename(from, to)
+}
+
+// A snapshot that cannot be put in its place leaves the old one, and stops writes if it is to.
+func TestASnapshotThatFailsStopsWrites(t *testing.T) {
+	parameters := []string{"appendonly", "no", "save", "1 1"}
+	synctest.Test(t, func(t *testing.T) {
+		d := &brokenRename{Disk: disktest.New()}
+		s := kept(t, d, parameters...)
+		wantText(t, s, "OK", "SET", "key", "1")
+		wantText(t, s, "OK", "SAVE")
+		d.broken.Store(true)
+		wantText(t, s, "OK", "SET", "key", "2")
+		wantText(t, s, "ERR", "SAVE")
+		wantText(t, s, "MISCONF", "SET", "key", "3")
+		if names, err := d.List("."); err != nil || strings.Join(names, " ") != "dump.rdb" {
+			t.Errorf("the folder has %q, %v", names, err)
+		}
+		wantKept(t, d.Killed(), map[string]string{"key": "1"}, parameters...)
+		wantText(t, s, "OK", "CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
+		wantText(t, s, "OK", "SET", "key", "4")
+		wantText(t, s, "OK", "CONFIG", "SET", "stop-writes-on-bgsave-error", "yes")
+		wantText(t, s, "MISCONF", "SET", "key", "5")
+		d.broken.Store(false)
+		time.Sleep(10 * time.Second) // it tries again by itself
+		wantText(t, s, "OK", "SET", "key", "6")
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		wantKept(t, d.Killed(), map[string]string{"key": "6"}, parameters...)
+	})
+}
+
+// An end that cannot bring everything to the disk says so.
+func TestCloseTellsWhatIsNotOnDisk(t *testing.T) {
+	for name, parameters := range map[string][]string{"log": withLog["everysec"], "snapshot": {"appendonly", "no", "save", "1 1"}} {
+		synctest.Test(t, func(t *testing.T) {
+			d := disktest.New()
+			s := kept(t, d, parameters...)
+			d.FullAfter(0)
+			wantText(t, s, "OK", "SET", "key", "1")
+			if err := s.Close(); !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("%s: Close returns %v", name, err)
+			}
+		})
+	}
+}
+
+// A request behind a long script in one pipeline does not make the snapshot that was asked for
+// before it fail.
+func TestASnapshotWaitsForTheEndOfAScript(t *testing.T) {
+	s := kept(t, disktest.New(), "appendonly", "no", "save", "", "busy-reply-threshold", "1")
+	other := dial(t, s)
+	one := dial(t, s)
+	pipeline := resp.AppendCommand(nil, "BGSAVE")
+	pipeline = resp.AppendCommand(pipeline, "EVAL", longScript, "0")
+	if _, err := one.conn.Write(pipeline); err != nil {
+		t.Fatal(err)
+	}
+	other.send("PING")
+	for line := ""; !strings.HasPrefix(line, "-BUSY"); { // until the script lets others in
+		line, _ = other.read.ReadString('\n')
+		other.send("PING")
+	}
+	one.expect("+Background saving started\r\n:1\r\n")
+	for info := ""; !strings.Contains(info, "rdb_bgsave_in_progress:0"); {
+		info = do(t, s, "INFO", "persistence").Str
+	}
+	if info := do(t, s, "INFO", "persistence").Str; !strings.Contains(info, "rdb_last_bgsave_status:ok") || !strings.Contains(info, "rdb_saves:1") {
+		t.Errorf("the snapshot has failed: %s", info)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// longScript runs long enough to be called busy, and ends by itself.
+const longScript = "for i = 1, 3000000 do redis.setresp(2) end return 1"
