@@ -17,7 +17,6 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	defer os.RemoveAll(dir)
 	for range 2 {
 		box, err := embedded.Open(dir)
 		if err != nil {
@@ -27,9 +26,11 @@ func ExampleOpen() {
 		before, err := box.Resize(context.Background(), "downloads", 7)
 		fmt.Println("the limit was", before, err, box.Close())
 	}
+	fmt.Println(os.RemoveAll(dir))
 	// Output:
 	// the limit was 0 <nil> <nil>
 	// the limit was 7 <nil> <nil>
+	// <nil>
 }
 
 // The engine of a Box speaks to any Redis client.

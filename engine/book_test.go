@@ -29,10 +29,10 @@ func TestBookExamplesOnEngine(t *testing.T) {
 	difftest.Pages(t, book, dial)
 }
 
-// TestBookOptionsAreTakenByRedis starts a redis-server with the options of
-// persistence that the guide shows, and asks it for them. Only the folder is
+// TestBookOptionsAreTaken starts a redis-server and an engine with the options of
+// persistence that the guide shows, and asks them for those. Only the folder is
 // the test's own.
-func TestBookOptionsAreTakenByRedis(t *testing.T) {
+func TestBookOptionsAreTaken(t *testing.T) {
 	text, err := os.ReadFile("../docs/book/ch04.md")
 	if err != nil {
 		t.Fatal(err)
@@ -43,26 +43,31 @@ func TestBookOptionsAreTakenByRedis(t *testing.T) {
 		t.Fatal("no block is fenced as conf")
 	}
 	want := map[string]string{}
-	var args []string
+	var args, settings []string
 	for line := range strings.Lines(block) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if name != "" && name != "dir" {
 			want[name] = strings.Replace(value, "64mb", "67108864", 1)
 			args = append(args, append([]string{"--" + name}, strings.Fields(value)...)...)
+			settings = append(settings, name+"="+value)
 		}
 	}
-	conn, err := difftest.Connect(difftest.Redis(t, args...).Dial)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	for name, value := range want {
-		reply, err := conn.Do("CONFIG", "GET", name)
-		if err != nil || len(reply.Elems) != 2 || reply.Elems[1].Text != value {
-			t.Errorf("%s is %v, %v, want %s", name, reply, err, value)
+	onEach(t, difftest.Redis(t, args...).Dial, keepIn(t, t.TempDir(), settings...).Dial, func(t *testing.T, dial difftest.Dial) {
+		conn := connect(t, dial)
+		for name, value := range want {
+			if got := do(t, conn, "CONFIG", "GET", name); len(got.Elems) != 2 || got.Elems[1].Text != value {
+				t.Errorf("%s is %v, want %s", name, got, value)
+			}
 		}
-	}
+	})
 	if len(want) < 9 {
 		t.Errorf("only %d options found", len(want))
 	}
+}
+
+// onEach runs a test on a Redis and on an engine.
+func onEach(t *testing.T, redis, engine difftest.Dial, test func(t *testing.T, dial difftest.Dial)) {
+	t.Helper()
+	t.Run("Redis", func(t *testing.T) { test(t, redis) })
+	t.Run("engine", func(t *testing.T) { test(t, engine) })
 }

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -208,7 +210,7 @@ func copyRDB(ctx context.Context, from, to string, progress *progress, judge fun
 	if err != nil {
 		return nil, fmt.Errorf("the snapshot cannot be read here, run this where the server runs: %w", err)
 	}
-	defer source.Close() // it was only read
+	defer func() { err = errors.Join(err, source.Close()) }()
 	if info, err := os.Stat(to); err == nil && !info.Mode().IsRegular() {
 		return nil, usage("%s is no file", printable(to))
 	}
@@ -218,7 +220,9 @@ func copyRDB(ctx context.Context, from, to string, progress *progress, judge fun
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.Remove(temp.Name()))
+			if gone := os.Remove(temp.Name()); !errors.Is(gone, fs.ErrNotExist) { // else it has its name already
+				err = errors.Join(err, gone)
+			}
 		}
 	}()
 	sum := sha256.New()
@@ -240,7 +244,22 @@ func copyRDB(ctx context.Context, from, to string, progress *progress, judge fun
 		return nil, err
 	}
 	done = &backupJSON{File: to, SizeBytes: report.SizeBytes, Keys: keysOf(report), Expired: expiredOf(report), SHA256: hex.EncodeToString(sum.Sum(nil))}
-	return done, os.Rename(temp.Name(), to)
+	if err := os.Rename(temp.Name(), to); err != nil {
+		return nil, err
+	}
+	return done, syncFolder(filepath.Dir(to))
+}
+
+// syncFolder makes the names in a folder durable, where the system can be asked to.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err == nil && runtime.GOOS != "windows" {
+		err = folder.Sync()
+	}
+	if folder != nil {
+		err = errors.Join(err, folder.Close())
+	}
+	return err
 }
 
 func expiredOf(report *check.RDBReport) (expired int) {
