@@ -53,7 +53,6 @@ type powerWriter struct {
 	acks   []ack // of this life
 	before int   // units that were there when it began, on disk
 	sent   int
-	marked int
 	places map[int]int
 }
 
@@ -259,8 +258,9 @@ func (h *history) write(s *server.Server, w *powerWriter, r *rand.Rand) {
 		if err != nil {
 			return // the engine has ended
 		}
-		for next, ok := h.resume(conn, w); ok && !h.isOver(); ok = h.unit(conn, w, next) {
-			next = w.sent + 1
+		next, ok := h.resume(conn, w)
+		for ; ok && !h.isOver(); next++ {
+			ok = h.unit(conn, w, next)
 			time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
 		}
 		_ = conn.Close() // it is broken, or the life is over
