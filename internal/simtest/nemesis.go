@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 )
 
@@ -104,10 +103,15 @@ func (n *nemesis) crash() {
 	}
 }
 
-// restart replaces the engine by an empty one.
+// restart replaces the engine by an empty one, or ends it and starts it again with what it has kept: then nothing
+// is excused.
 func (n *nemesis) restart() {
+	if n.world.plan.Dir != "" {
+		n.restartKept()
+		return
+	}
 	n.world.trace.note("the server restarts with empty data")
-	e, err := engine.Open(engine.Options{})
+	e, err := n.world.plan.open()
 	if err != nil {
 		n.world.check.must("restart", err)
 		return
@@ -119,6 +123,20 @@ func (n *nemesis) restart() {
 		b.host.resetAll()
 	}
 	n.world.check.hasRestarted()
+}
+
+func (n *nemesis) restartKept() {
+	n.world.trace.note("the server restarts with its data")
+	n.world.check.must("close the engine", n.world.network.server().Close())
+	e, err := n.world.plan.open()
+	if err != nil {
+		n.world.check.must("restart", err)
+		return
+	}
+	n.world.network.replace(e)
+	for _, b := range n.world.boxes {
+		b.host.resetAll()
+	}
 }
 
 // evict deletes one key of a resource, once in a run: two at once may leave nothing to mend from.

@@ -19,6 +19,7 @@ type Plan struct {
 	TTLs     []time.Duration // a client draws from these
 	HoldMost time.Duration
 	Timeout  time.Duration // of the Redis client: dial, read and write
+	Dir      string        // where the engine keeps its data; "" is in memory only
 
 	// Fates of packets, in thousandths.
 	CutRequest int // the connection is cut, and the request lost
@@ -30,7 +31,7 @@ type Plan struct {
 	Gap        time.Duration // between two acts of the nemesis
 	Partitions bool
 	Crashes    bool
-	Restarts   bool // with empty data
+	Restarts   bool // with empty data, or with what is in Dir
 	Evictions  bool // one key of a resource, once
 	Kills      bool // CLIENT KILL and SCRIPT FLUSH
 	Forces     bool

@@ -31,6 +31,23 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
+// TestSeedsWithDataThatIsKept is TestSeeds on an engine that keeps its data, and is ended and started again in the
+// middle: no restart excuses anything.
+func TestSeedsWithDataThatIsKept(t *testing.T) {
+	seeds := []uint64{1, 2, 3, 4, 5, 6}
+	if chosen := chosenSeeds(t); chosen != nil {
+		seeds = chosen
+	}
+	for _, seed := range seeds {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			t.Parallel()
+			plan := Draw(seed)
+			plan.Restarts, plan.Dir = true, t.TempDir()
+			Run(t, plan)
+		})
+	}
+}
+
 // TestWorkloads is the same for each workload: its first three seeds, and those that have found something once.
 func TestWorkloads(t *testing.T) {
 	for name := range workloads {

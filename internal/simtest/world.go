@@ -61,7 +61,7 @@ func Run(t *testing.T, plan Plan) {
 }
 
 func newWorld(plan *Plan) (*world, error) {
-	e, err := engine.Open(engine.Options{})
+	e, err := plan.open()
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +79,18 @@ func newWorld(plan *Plan) (*world, error) {
 		w.boxes = append(w.boxes, w.newBox(i))
 	}
 	return w, nil
+}
+
+// open opens an engine, with what it has kept. Nothing is answered that is not on disk.
+func (p *Plan) open() (*engine.Engine, error) {
+	if p.Dir == "" {
+		return engine.Open(engine.Options{})
+	}
+	config, err := engine.ReadConfig("", "appendonly=yes", "appendfsync=always", "save=")
+	if err != nil {
+		return nil, err
+	}
+	return engine.Open(engine.Options{Dir: p.Dir, Config: config})
 }
 
 // newBox makes a box on a host of its own.

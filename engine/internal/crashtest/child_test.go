@@ -3,6 +3,7 @@ package crashtest_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -34,8 +35,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serve is what the child does until it is killed, or told to shut down.
+// serve is what the child does until it is killed, told to shut down, or left alone: its input
+// ends with its parent.
 func serve(dir string, settings []string) error {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // nothing ever comes
+		os.Exit(1)
+	}()
 	file := os.NewFile(listenerFile, "listener")
 	listener, err := net.FileListener(file)
 	if err = errors.Join(err, file.Close()); err != nil {
@@ -70,6 +76,7 @@ func serve(dir string, settings []string) error {
 // child is an engine in a process of its own.
 type child struct {
 	cmd    *exec.Cmd
+	input  io.Closer // its end tells the child that it is left alone
 	socket string
 	output strings.Builder
 }
@@ -93,7 +100,11 @@ func start(t *testing.T, dir, socket string, settings []string) *child {
 	c.cmd.Env = append(os.Environ(), childFolder+"="+dir, childSettings+"="+strings.Join(settings, ";"))
 	c.cmd.ExtraFiles = []*os.File{file}
 	c.cmd.Stderr = &c.output
+	if c.input, err = c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	err = c.cmd.Start()
+	t.Cleanup(c.end)
 	// Only the child has the listener from here on: who is connected to it when it dies, knows.
 	if err := errors.Join(err, file.Close(), listener.Close()); err != nil {
 		t.Fatal(err)
@@ -102,6 +113,14 @@ func start(t *testing.T, dir, socket string, settings []string) *child {
 }
 
 func (c *child) dial() (net.Conn, error) { return net.Dial("unix", c.socket) }
+
+// end sees to it that a failed test leaves no child.
+func (c *child) end() {
+	if c.cmd.Process != nil && c.cmd.ProcessState == nil {
+		_ = c.cmd.Process.Kill() // it may have ended
+		_ = c.cmd.Wait()         // however it has
+	}
+}
 
 // kill ends the child and waits for that. It reports whether the child had ended before, by itself
 // and as it should.

@@ -86,7 +86,7 @@ func number(t *testing.T, variable string, otherwise int) int {
 // newFolder makes an empty folder; its path is short enough for a socket.
 func newFolder(t *testing.T, p policy) *folder {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "crash")
+	dir, err := os.MkdirTemp("", "crash") //nolint:usetesting // short, and kept if the test fails
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,10 +16,14 @@
 //   - a unit is there as a whole or not at all: all other keys are what a model makes of the
 //     units in the list.
 //
+// Who keeps snapshots only is promised what was there at the last one that was answered; whoever turns the
+// append-only file off, what was there before, until it is in force again.
+//
 // Files: child_test.go is the engine to be killed, writer_test.go those who write, model_test.go
-// what must be there, crash_test.go the rounds. A kill takes from the process what is in
+// what must be there, folder_test.go a round and its checks, crash_test.go the rounds; locks_test.go has
+// the library's locks instead of writers. A kill takes from the process what is in
 // memory, and nothing that it handed to the system: power cuts, which do, are
 // simulated in package server, on disktest.
 //
-// To add a kind of work: a case in units and the same in model.apply.
+// To add a kind of work: a case in unit and the same in model.apply.
 package crashtest

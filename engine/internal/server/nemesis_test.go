@@ -65,7 +65,7 @@ func (h *history) job(s *server.Server) {
 func (h *history) fault(s *server.Server, d *disktest.Disk) {
 	h.t.Helper()
 	moment := func(mostMs int) { time.Sleep(time.Duration(h.r.IntN(mostMs)) * time.Millisecond) }
-	kind := h.r.IntN(7)
+	kind := h.r.IntN(8)
 	if kind < 2 {
 		h.job(s)
 		return
@@ -84,6 +84,10 @@ func (h *history) fault(s *server.Server, d *disktest.Disk) {
 	case 6:
 		d.FailSyncs(1)
 		h.job(s)
+	case 7:
+		h.job(s)
+		moment(100)
+		d.FailSyncs(1)
 	}
 	moment(3000)
 	if h.r.IntN(3) == 0 {

@@ -51,9 +51,8 @@ type history struct {
 type powerWriter struct {
 	number int
 	acks   []ack // of this life
-	before int   // units that were there when it began
+	before int   // units that were there when it began, on disk
 	sent   int
-	marked int
 	places map[int]int
 }
 
@@ -98,7 +97,7 @@ func TestPowerCutsTakeNoMoreThanThePolicySays(t *testing.T) {
 	}
 }
 
-// live is a life, at the end of which the power goes.
+// live is a life, at the end of which the power goes, or the process is killed.
 func (h *history) live(d *disktest.Disk) (next *disktest.Disk) {
 	h.t.Helper()
 	h.lives++
@@ -110,40 +109,47 @@ func (h *history) live(d *disktest.Disk) (next *disktest.Disk) {
 		own := rand.New(rand.NewPCG(h.r.Uint64(), 0))
 		busy.Go(func() { h.write(s, w, own) })
 	}
-	d.SlowSyncs(time.Duration(h.r.IntN(30)) * time.Millisecond)
-	steps := -1
-	if h.r.IntN(2) == 0 {
+	d.SlowSyncs(time.Duration(h.r.IntN(100)) * time.Millisecond)
+	steps, killed := -1, h.r.IntN(4) == 0
+	if !killed && h.r.IntN(2) == 0 {
 		steps = h.r.IntN(500)
 	}
 	h.nemesis(s, d, steps)
 	h.mu.Lock()
-	atCut := h.least()
-	next = d.PowerCut(h.r.Uint64())
+	atCut := h.least(killed)
+	if next = d.PowerCut(h.r.Uint64()); killed {
+		next = nil
+	}
 	h.over = true
 	h.mu.Unlock()
-	d.ReadOnly(true) // what the old engine does from here on is of no interest
+	d.ReadOnly(true) // what the old engine does from here on comes to nothing
 	if err := s.Close(); err != nil {
 		h.t.Logf("the engine ends: %v", err)
 	}
 	busy.Wait()
+	if killed {
+		next = d.Restart()
+	}
 	for i, w := range h.writers {
 		w.acks = []ack{{number: atCut[i]}}
 	}
 	return next
 }
 
-// least is how many units of each writer must be there if the power goes now.
-func (h *history) least() (n [powerWriters]int) {
-	until := time.Now().Add(-mayMiss)
-	if !h.hurtSince.IsZero() && h.hurtSince.Add(-mayMiss).Before(until) {
-		until = h.hurtSince.Add(-mayMiss)
+// least is how many units of each writer must be there if the power goes now, or the process is killed: what
+// was there at the start, and what was acknowledged and is not excused.
+func (h *history) least(killed bool) (n [powerWriters]int) {
+	until := time.Now()
+	if !h.hurtSince.IsZero() {
+		until = h.hurtSince
+	}
+	if !killed {
+		until = until.Add(-mayMiss)
 	}
 	for i, w := range h.writers {
-		if h.policy != "no" {
-			n[i] = w.before
-		}
+		n[i] = w.before
 		for _, a := range w.acks {
-			if h.policy == "always" || h.policy == "everysec" && a.at.Before(until) {
+			if h.policy == "always" || (h.policy == "everysec" || killed) && !a.at.After(until) {
 				n[i] = a.number
 			}
 		}
@@ -218,9 +224,6 @@ func (h *history) look(s *server.Server) {
 		ask("SET", "mark", strconv.Itoa(there[i]))
 		ask("SELECT", "0")
 		w.acks, w.before, w.sent = nil, there[i], there[i]
-		if h.policy != "always" {
-			w.before = 0 // it may be gone with the next cut, as nothing was synced yet
-		}
 		clear(w.places)
 	}
 }
@@ -255,8 +258,9 @@ func (h *history) write(s *server.Server, w *powerWriter, r *rand.Rand) {
 		if err != nil {
 			return // the engine has ended
 		}
-		for next, ok := h.resume(conn, w); ok && !h.isOver(); ok = h.unit(conn, w, next) {
-			next = w.sent + 1
+		next, ok := h.resume(conn, w)
+		for ; ok && !h.isOver(); next++ {
+			ok = h.unit(conn, w, next)
 			time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
 		}
 		_ = conn.Close() // it is broken, or the life is over
