@@ -50,22 +50,23 @@ func (l ledgerLab) release(id string) {
 	}
 }
 
-// ledgerCycles are what is measured, each made ready by its first function.
+// ledgerCycles are what is measured, each made ready by its first function, and how many allocations one may take.
 var ledgerCycles = []struct {
-	name  string
-	ready func(ledgerLab)
-	cycle func(ledgerLab)
+	name   string
+	budget float64
+	ready  func(ledgerLab)
+	cycle  func(ledgerLab)
 }{
-	{"alone", func(ledgerLab) {}, func(l ledgerLab) {
+	{"alone", 95, func(ledgerLab) {}, func(l ledgerLab) {
 		l.acquire("a:1", 0, ledger.Granted)
 		l.release("a:1")
 	}},
-	{"beside another holder", func(l ledgerLab) { l.acquire("b:1", 0, ledger.Granted) }, func(l ledgerLab) {
+	{"beside another holder", 350, func(l ledgerLab) { l.acquire("b:1", 0, ledger.Granted) }, func(l ledgerLab) {
 		l.acquire("a:1", 0, ledger.Granted)
 		l.release("a:1")
 	}},
-	{"acquire again", func(ledgerLab) {}, func(l ledgerLab) { l.acquire("a:1", 0, ledger.Granted) }},
-	{"handed on", func(l ledgerLab) {
+	{"acquire again", 190, func(ledgerLab) {}, func(l ledgerLab) { l.acquire("a:1", 0, ledger.Granted) }},
+	{"handed on", 860, func(l ledgerLab) {
 		l.acquire("a:1", 0, ledger.Granted)
 		l.acquire("b:1", 0, ledger.Granted)
 	}, func(l ledgerLab) {
@@ -74,6 +75,20 @@ var ledgerCycles = []struct {
 		l.acquire("a:1", time.Minute, ledger.Waiting)
 		l.release("c:1")
 	}},
+}
+
+// TestTransitionsAllocateLittle holds the interpreter, and the scripts themselves, to their budgets.
+func TestTransitionsAllocateLittle(t *testing.T) {
+	for _, c := range ledgerCycles {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLedgerLab(t)
+			c.ready(l)
+			c.cycle(l)
+			if n := testing.AllocsPerRun(100, func() { c.cycle(l) }); n > c.budget {
+				t.Errorf("%v allocations, at most %v are allowed", n, c.budget)
+			}
+		})
+	}
 }
 
 func BenchmarkLedger(b *testing.B) {

@@ -81,8 +81,9 @@ func newState(log func(level int, msg string), chunk string) *state {
 	s.globals = l.G.Global
 	s.random = firstRandom
 	s.openLibraries()
+	raised := s.raised // once: a method as a value takes memory each time
 	s.enter = l.NewFunction(func(l *glua.LState) int {
-		l.Panic = s.raised
+		l.Panic = raised
 		l.Push(s.main)
 		for _, v := range s.params {
 			l.Push(v)
@@ -91,7 +92,7 @@ func newState(log func(level int, msg string), chunk string) *state {
 		return 1
 	})
 	s.guard = l.NewFunction(func(l *glua.LState) int {
-		l.Panic = s.raised
+		l.Panic = raised
 		l.Call(l.GetTop()-1, glua.MultRet)
 		return l.GetTop()
 	})
