@@ -31,7 +31,7 @@ var scriptCalls = []struct {
 		"lock, compare and delete",
 		"if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and redis.call('GET', KEYS[1]) == ARGV[1] then " +
 			"return redis.call('DEL', KEYS[1]) end return 0",
-		4,
+		5,
 		[]string{"lock"},
 		[]string{"me", "30000"},
 		":1\r\n",
