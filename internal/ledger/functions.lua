@@ -1,5 +1,9 @@
 -- What the transitions do, as functions. A transition calls open, does its work, calls finish. Making these functions
 -- costs more than an uncontended lock does, so acquire and release have a fast lane in front of them.
+--
+-- All from here to the end of the transition is put into a function of its own (script.go). What the functions share of
+-- prelude.lua are then variables around it, which a server finds at once; those beside it in one function it looks for
+-- in a list, for each of them in each function.
 
 local head                                -- id of the first waiter, nil if none waits
 local queued = false                      -- QUEUE or SEEN exist
@@ -175,90 +179,103 @@ local function barred(id)
   return queued and call('ZSCORE', SEEN, '-' .. id)
 end
 
--- repair makes the records and LEASES agree again, always towards fewer permits: a lease without a record weighs all
--- there is until it expires, a record without a lease gets one for its whole ttl, unless all leases have expired by
--- then. Records of waiters whose queue has expired go.
-local function repair()
-  local state, records = call('HGETALL', STATE), {}
-  held, count, dirty, moved = 0, 0, true, true
-  -- A hash that loses its last field is deleted, and the expiry that it is given below with it.
-  call('HSET', STATE, 'count', 0)
-  for i = 1, #state, 2 do
-    local id, record = state[i], state[i + 1]
-    if string.find(id, ':', 1, true) and leaseWeight(record) then
-      records[id] = record
-    elseif waiter(record) and not call('ZSCORE', QUEUE, id) then
-      call('HDEL', STATE, id)
+-- mend is what settle finds to do, which is seldom: its functions are made only then.
+local function mend(torn, expired, dead)
+  -- repair makes the records and LEASES agree again, always towards fewer permits: a lease without a record weighs all
+  -- there is until it expires, a record without a lease gets one for its whole ttl, unless all leases have expired by
+  -- then. Records of waiters whose queue has expired go.
+  local function repair()
+    local state, records = call('HGETALL', STATE), {}
+    held, count, dirty, moved = 0, 0, true, true
+    -- A hash that loses its last field is deleted, and the expiry that it is given below with it.
+    call('HSET', STATE, 'count', 0)
+    for i = 1, #state, 2 do
+      local id, record = state[i], state[i + 1]
+      if string.find(id, ':', 1, true) and leaseWeight(record) then
+        records[id] = record
+      elseif waiter(record) and not call('ZSCORE', QUEUE, id) then
+        call('HDEL', STATE, id)
+      end
     end
-  end
-  for _, id in ipairs(call('ZRANGE', LEASES, 0, -1)) do
-    local record = records[id]
-    if not record then
-      token = math.max(token + 1, nowUs)
-      record = string.format('L %d %d %d 0 - ', WHOLE, token, now)
-      call('HSET', STATE, id, record)
-    end
-    records[id] = nil
-    held, count = held + leaseWeight(record), count + 1
-  end
-  for id, record in pairs(records) do
-    local left = math.min(tonumber(string.match(record, '^L %d+ %d+ %d+ (%d+)')), ends - now)
-    if left > 0 then
-      call('ZADD', LEASES, now + left, id)
-      cover(LEASES, left)
+    for _, id in ipairs(call('ZRANGE', LEASES, 0, -1)) do
+      local record = records[id]
+      if not record then
+        token = math.max(token + 1, nowUs)
+        record = string.format('L %d %d %d 0 - ', WHOLE, token, now)
+        call('HSET', STATE, id, record)
+      end
+      records[id] = nil
       held, count = held + leaseWeight(record), count + 1
-    else
-      call('HDEL', STATE, id)
+    end
+    for id, record in pairs(records) do
+      local left = math.min(tonumber(string.match(record, '^L %d+ %d+ %d+ (%d+)')), ends - now)
+      if left > 0 then
+        call('ZADD', LEASES, now + left, id)
+        cover(LEASES, left)
+        held, count = held + leaseWeight(record), count + 1
+      else
+        call('HDEL', STATE, id)
+      end
+    end
+    if count > 0 then
+      local lifeMs = math.max(0, call('PTTL', LEASES))
+      ends = math.max(ends, now + lifeMs - TAIL)
+      write('ends', integer(ends))
+      cover(STATE, lifeMs, stateNew)
+      stateNew = false
     end
   end
-  if count > 0 then
-    local lifeMs = math.max(0, call('PTTL', LEASES))
-    ends = math.max(ends, now + lifeMs - TAIL)
-    write('ends', integer(ends))
-    cover(STATE, lifeMs, stateNew)
-    stateNew = false
-  end
-end
 
--- reap ends leases that have expired. Those with a cool-down leave their permits resting.
-local function reap(ids)
-  local torn, resting = false, {}
-  local records = call('HMGET', STATE, unpack(ids))
-  for i, id in ipairs(ids) do
-    local record = records[i]
-    local weight = leaseWeight(record)
-    held, torn = held - (weight or 0), torn or not weight
-    local coolMs = weight and string.match(record, '^L %d+ %d+ %d+ %d+ %S*c(%d+)')
-    local left = coolMs and call('ZSCORE', LEASES, id) + coolMs - now
-    if left and left > 0 then
-      resting[#resting + 1] = {id, record, left}
+  -- reap ends leases that have expired. Those with a cool-down leave their permits resting.
+  local function reap(ids)
+    local torn, resting = false, {}
+    local records = call('HMGET', STATE, unpack(ids))
+    for i, id in ipairs(ids) do
+      local record = records[i]
+      local weight = leaseWeight(record)
+      held, torn = held - (weight or 0), torn or not weight
+      local coolMs = weight and string.match(record, '^L %d+ %d+ %d+ %d+ %S*c(%d+)')
+      local left = coolMs and call('ZSCORE', LEASES, id) + coolMs - now
+      if left and left > 0 then
+        resting[#resting + 1] = {id, record, left}
+      end
+      if watched and string.sub(id, 1, 1) ~= '!' then
+        ended('expire', id, record)
+      end
     end
-    if watched and string.sub(id, 1, 1) ~= '!' then
-      ended('expire', id, record)
+    call('HDEL', STATE, unpack(ids))
+    call('ZREM', LEASES, unpack(ids))
+    count, dirty, moved = count - #ids, true, true
+    if torn then
+      repair()
+    end
+    for _, lost in ipairs(resting) do
+      rest(lost[1], lost[2], lost[3])
     end
   end
-  call('HDEL', STATE, unpack(ids))
-  call('ZREM', LEASES, unpack(ids))
-  count, dirty, moved = count - #ids, true, true
+
+  -- bury removes waiters that were not heard from, and bars that are over.
+  local function bury(ids)
+    if watched then
+      for i, record in ipairs(call('HMGET', STATE, unpack(ids))) do
+        ended('leave', ids[i], record)
+      end
+    end
+    call('ZREM', SEEN, unpack(ids))
+    call('ZREM', QUEUE, unpack(ids))
+    call('HDEL', STATE, unpack(ids))
+    head, moved = call('ZRANGE', QUEUE, 0, 0)[1], true
+  end
+
   if torn then
     repair()
   end
-  for _, lost in ipairs(resting) do
-    rest(lost[1], lost[2], lost[3])
+  if #expired > 0 then
+    reap(expired)
   end
-end
-
--- bury removes waiters that were not heard from, and bars that are over.
-local function bury(ids)
-  if watched then
-    for i, record in ipairs(call('HMGET', STATE, unpack(ids))) do
-      ended('leave', ids[i], record)
-    end
+  if #dead > 0 then
+    bury(dead)
   end
-  call('ZREM', SEEN, unpack(ids))
-  call('ZREM', QUEUE, unpack(ids))
-  call('HDEL', STATE, unpack(ids))
-  head, moved = call('ZRANGE', QUEUE, 0, 0)[1], true
 end
 
 -- settle brings the ledger up to this moment.
@@ -272,17 +289,12 @@ local function settle()
     head = call('ZRANGE', QUEUE, 0, 0)[1]
   end
   local torn = card ~= count or (not queued and call('HLEN', STATE) > card + FIELDS)
-  if torn then
-    repair()
+  local found = torn or #expired + #dead > 0
+  if found then
+    mend(torn, expired, dead)
+    capped = #expired == BATCH or #dead == BATCH
   end
-  if #expired > 0 then
-    reap(expired)
-  end
-  if #dead > 0 then
-    bury(dead)
-  end
-  capped = #expired == BATCH or #dead == BATCH
-  return #expired + #dead > 0 or torn
+  return found
 end
 
 -- open settles the ledger and returns the record of an id as it is then, nil if it has none that is in force.

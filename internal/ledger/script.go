@@ -20,7 +20,7 @@ var (
 
 	// Initialised before the scripts, which depend on it.
 	includes = strings.NewReplacer(
-		"--@include read.lua\n", read, "--@include prelude.lua\n", prelude, "--@include functions.lua\n", functions)
+		"--@include read.lua\n", read, "--@include prelude.lua\n", prelude, includeFunctions, "return (function()\n"+functions)
 
 	//go:embed acquire.lua
 	acquireText string
@@ -79,8 +79,14 @@ type script struct {
 	text, digest any
 }
 
+// includeFunctions begins a function that holds functions.lua and the rest of the transition.
+const includeFunctions = "--@include functions.lua\n"
+
 func newScript(transition string) *script {
 	text := includes.Replace(includes.Replace(transition)) // prelude.lua includes read.lua
+	if strings.Contains(transition, includeFunctions) {
+		text += "end)()\n"
+	}
 	sum := sha1.Sum([]byte(text))                          //nolint:gosec // as above
 	return &script{text, hex.EncodeToString(sum[:])}
 }

@@ -148,18 +148,7 @@ func scriptArgs(c *command.Ctx) (keys, args [][]byte, err error) {
 	return rest[:n], rest[n:], nil
 }
 
-func lowerSHA(b []byte) string {
-	lower := make([]byte, len(b))
-	for i, ch := range b {
-		if 'A' <= ch && ch <= 'F' {
-			ch += 'a' - 'A'
-		}
-		lower[i] = ch
-	}
-	return string(lower)
-}
-
-func (m *Machine) findScript(sha []byte) *lua.Script { return m.scripts.Find(lowerSHA(sha)) }
+func (m *Machine) findScript(sha []byte) *lua.Script { return m.scripts.Find(sha) }
 
 func (m *Machine) scriptLoad(c *command.Ctx) error {
 	script, err := m.scripts.Load(c.Args[2])

@@ -38,7 +38,7 @@ func operator(compute func(a, b float64) float64) glua.LGFunction {
 			}
 			raise(l, "attempt to perform arithmetic on a %s value", bad.Type().String())
 		}
-		l.Push(glua.LNumber(compute(float64(a), float64(b))))
+		l.Push(value(glua.LNumber(compute(float64(a), float64(b)))))
 		return 1
 	}
 }

@@ -297,8 +297,10 @@ func baseTonumber(l *glua.LState) int {
 	base := optInt(l, 2, "tonumber", 10)
 	if base == 10 {
 		v := checkAny(l, 1, "tonumber")
-		if f, ok := toNumber(v); ok {
-			l.Push(f)
+		if _, ok := v.(glua.LNumber); ok {
+			l.Push(v)
+		} else if f, ok := toNumber(v); ok {
+			l.Push(value(f))
 		} else {
 			l.Push(glua.LNil)
 		}

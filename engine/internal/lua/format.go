@@ -19,7 +19,8 @@ type verb struct {
 
 func (s *state) format(l *glua.LState) int {
 	layout := checkString(l, 1, "format")
-	out := make([]byte, 0, len(layout)+32)
+	var room [128]byte
+	out := room[:0]
 	arg := 1
 	for i := 0; i < len(layout); i++ {
 		if layout[i] != '%' {
@@ -31,17 +32,40 @@ func (s *state) format(l *glua.LState) int {
 			out = append(out, '%')
 			continue
 		}
-		v, next := parseVerb(l, layout, i)
-		i = next
 		arg++
-		out = s.appendVerb(l, out, v, arg)
+		if plain, ok := appendPlain(l, out, layout[i:], arg); ok {
+			out = plain
+		} else {
+			v, next := parseVerb(l, layout, i)
+			i = next
+			out = appendVerb(l, out, v, arg)
+		}
 		if len(out) > maxTextBytes {
 			raise(l, noMemory)
 		}
 	}
 	s.meter.reserve(l, len(out))
-	l.Push(glua.LString(out))
+	l.Push(s.texts.get(out))
 	return 1
+}
+
+// appendPlain appends a directive that has a letter only, %d or %s: most have,
+// and they need no parsing.
+func appendPlain(l *glua.LState, out []byte, kind string, arg int) (longer []byte, ok bool) {
+	if kind == "" {
+		return out, false
+	}
+	switch v := l.Get(arg).(type) {
+	case glua.LNumber:
+		if kind[0] == 'd' {
+			return strconv.AppendInt(out, toInt64(v), 10), true
+		}
+	case glua.LString:
+		if kind[0] == 's' {
+			return append(out, v...), true
+		}
+	}
+	return out, false
 }
 
 // parseVerb reads from behind the '%'; next is where the kind stands.
@@ -76,7 +100,7 @@ func twoDigits(layout string, i int) (n, next int) {
 	return n, i
 }
 
-func (s *state) appendVerb(l *glua.LState, out []byte, v verb, arg int) []byte {
+func appendVerb(l *glua.LState, out []byte, v verb, arg int) []byte {
 	if arg > l.GetTop() {
 		argError(l, arg, "format", "no value")
 	}

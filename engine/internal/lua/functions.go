@@ -171,7 +171,7 @@ func (s *state) show(globals map[string]glua.LValue) {
 // openLoading prepares the globals that a library sees while it is loaded.
 func (s *state) openLoading() {
 	s.kept = map[*glua.LFunction]struct{}{}
-	s.status.lasting = true
+	s.status.lasting, s.arrays.lasting = true, true
 	s.callGlobals = map[string]glua.LValue{}
 	for k, v := s.globals.Next(glua.LNil); k != glua.LNil; k, v = s.globals.Next(k) {
 		s.callGlobals[string(k.(glua.LString))] = v

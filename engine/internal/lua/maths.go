@@ -29,7 +29,7 @@ func (s *state) mathLibrary() library {
 
 func math1(name string, compute func(float64) float64) glua.LGFunction {
 	return func(l *glua.LState) int {
-		l.Push(glua.LNumber(compute(float64(checkNumber(l, 1, name)))))
+		l.Push(value(glua.LNumber(compute(float64(checkNumber(l, 1, name))))))
 		return 1
 	}
 }

@@ -52,6 +52,7 @@ type meter struct {
 	left    int   // instructions until the host is asked again
 	charged int64 // bytes made since the script was weighed
 	held    int64 // bytes that a library function is building up
+	weighed bool  // in this run
 	stopped string
 	reason  string // what Err says
 	ended   chan struct{}
@@ -65,7 +66,7 @@ func newMeter(s *state) *meter {
 
 // start makes ready for a run.
 func (m *meter) start() {
-	m.left, m.charged, m.held, m.stopped = stepsPerLook, 0, 0, ""
+	m.left, m.charged, m.held, m.weighed, m.stopped = stepsPerLook, 0, 0, false, ""
 }
 
 // Done is asked before every instruction. The channel is closed if that one
@@ -145,6 +146,9 @@ func (m *meter) hold(l *glua.LState, bytes int) {
 
 func (m *meter) release() { m.held = 0 }
 
+// madeMuch says that a run has made more than a few tables and texts.
+func (m *meter) madeMuch() bool { return m.weighed || m.charged > muchBytes }
+
 // isDue says that so much has been made that the script may hold too much. A
 // smaller part of the limit would find that out sooner, and would have
 // scripts that hold much weighed all the time.
@@ -154,6 +158,6 @@ func (m *meter) isDue() bool { return m.charged > m.limit/4 }
 // together with what is about to be made.
 func (m *meter) exhausted(more int64) bool {
 	bytes := m.state.weigh(m.limit) + m.held + more
-	m.charged = 0
+	m.charged, m.weighed = 0, true
 	return bytes > m.limit
 }

@@ -38,8 +38,46 @@ func formatNumber(f glua.LNumber) string {
 	return string(appendNumber(room[:0], float64(f)))
 }
 
+// smallNumbers are whole numbers as Lua values. To make a value of a number
+// takes memory; most that scripts meet are small.
+var smallNumbers = func() (small [256]glua.LValue) {
+	for i := range small {
+		small[i] = glua.LNumber(i)
+	}
+	return small
+}()
+
+// value is a number as a Lua value.
+func value(f glua.LNumber) glua.LValue {
+	if f >= 0 && f < glua.LNumber(len(smallNumbers)) {
+		if i := int(f); glua.LNumber(i) == f && (i != 0 || !math.Signbit(float64(f))) {
+			return smallNumbers[i]
+		}
+	}
+	return f
+}
+
+// parseDigits reads a number of up to 15 digits and nothing else, which are
+// most of all numbers that scripts read.
+func parseDigits[T string | []byte](s T) (n int64, ok bool) {
+	if len(s) == 0 || len(s) > 15 {
+		return 0, false
+	}
+	for i := range len(s) {
+		digit := s[i] - '0'
+		if digit > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(digit)
+	}
+	return n, true
+}
+
 // parseNumber reads a number as strtod does, with blanks around it.
 func parseNumber(s string) (glua.LNumber, bool) {
+	if n, ok := parseDigits(s); ok {
+		return glua.LNumber(n), true
+	}
 	s = strings.Trim(s, " \t\n\v\f\r")
 	if s == "" || strings.IndexByte(s, '_') >= 0 {
 		return 0, false

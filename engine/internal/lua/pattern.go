@@ -39,7 +39,13 @@ func (m *matcher) match(i, p int) int {
 	if m.depth > maxPatternDepth {
 		m.fail("pattern too complex")
 	}
-	defer func() { m.depth-- }()
+	end := m.rest(i, p)
+	m.depth--
+	return end
+}
+
+// rest is match at a depth that is counted.
+func (m *matcher) rest(i, p int) int {
 	for p < len(m.pattern) {
 		switch m.pattern[p] {
 		case '(':

@@ -34,6 +34,9 @@ func (d *decoder) line() []byte {
 
 func (d *decoder) count() int {
 	text := d.line()
+	if n, ok := parseDigits(text); ok {
+		return int(n)
+	}
 	n, err := strconv.Atoi(string(text))
 	if err != nil {
 		raise(d.l, "malformed reply")
@@ -62,8 +65,12 @@ func (d *decoder) value(depth int) glua.LValue {
 		}
 		return glua.LFalse
 	case ':':
-		n, _ := strconv.ParseInt(string(d.line()), 10, 64)
-		return glua.LNumber(n)
+		text := d.line()
+		n, ok := parseDigits(text)
+		if !ok {
+			n, _ = strconv.ParseInt(string(text), 10, 64)
+		}
+		return value(glua.LNumber(n))
 	case '+':
 		return d.state.status.get(d.l, d.state.texts.get(d.line()))
 	case '-':
@@ -113,7 +120,7 @@ func (d *decoder) array(depth int) glua.LValue {
 	if n < 0 {
 		return glua.LFalse
 	}
-	t := d.l.CreateTable(n, 0)
+	t := d.state.arrays.get(d.l, n, len(d.rest))
 	for i := 1; i <= n; i++ {
 		t.RawSetInt(i, d.value(depth+1))
 	}

@@ -46,6 +46,7 @@ type state struct {
 	args    *glua.LTable
 	texts   textCache
 	status  statusTables
+	arrays  arrayTables
 
 	// Of the state of libraries only.
 	kept                     map[*glua.LFunction]struct{} // the registered functions
@@ -80,8 +81,9 @@ func newState(log func(level int, msg string), chunk string) *state {
 	s.globals = l.G.Global
 	s.random = firstRandom
 	s.openLibraries()
+	raised := s.raised // once: a method as a value takes memory each time
 	s.enter = l.NewFunction(func(l *glua.LState) int {
-		l.Panic = s.raised
+		l.Panic = raised
 		l.Push(s.main)
 		for _, v := range s.params {
 			l.Push(v)
@@ -90,7 +92,7 @@ func newState(log func(level int, msg string), chunk string) *state {
 		return 1
 	})
 	s.guard = l.NewFunction(func(l *glua.LState) int {
-		l.Panic = s.raised
+		l.Panic = raised
 		l.Call(l.GetTop()-1, glua.MultRet)
 		return l.GetTop()
 	})
@@ -147,7 +149,9 @@ func (s *state) end(err error) (usable bool) {
 		s.l.SetTop(0)
 	}
 	s.l.G.CurrentThread = s.l
-	s.status.used = 0
+	if s.status.used, s.arrays.used = 0, 0; s.meter.madeMuch() {
+		s.status.tables, s.arrays.tables = nil, nil
+	}
 	s.host, s.main = nil, nil
 	clear(s.params)
 	s.params = s.params[:0]
@@ -233,15 +237,7 @@ func (s *state) list(items [][]byte) *glua.LTable {
 // run serves again unless the script left something else in it.
 func (s *state) setList(list **glua.LTable, name string, items [][]byte) {
 	t := *list
-	if t != nil && t.Metatable == glua.LNil {
-		last := glua.LNil
-		if n := t.MaxN(); n > 0 {
-			last = glua.LNumber(n)
-		}
-		if extra, _ := t.Next(last); extra != glua.LNil {
-			t = nil
-		}
-	} else {
+	if t != nil && !isPlainList(t) {
 		t = nil
 	}
 	if t == nil {
@@ -249,9 +245,7 @@ func (s *state) setList(list **glua.LTable, name string, items [][]byte) {
 		*list = t
 		s.globals.RawSetString(name, t)
 	}
-	for n := t.MaxN(); n > len(items); n-- {
-		t.Remove(-1)
-	}
+	shorten(t, len(items))
 	for i, item := range items {
 		t.RawSetInt(i+1, s.texts.get(item))
 	}

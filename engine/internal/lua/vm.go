@@ -94,8 +94,21 @@ func (vm *VM) Load(body []byte) (*Script, error) {
 	return s, nil
 }
 
-// Find returns a cached script, nil if there is none of that name.
-func (vm *VM) Find(sha string) *Script { return vm.scripts[sha] }
+// Find returns a cached script, nil if there is none of that name. Its letters
+// may be of either case.
+func (vm *VM) Find(sha []byte) *Script {
+	var lower [2 * sha1.Size]byte
+	if len(sha) != len(lower) {
+		return nil
+	}
+	for i, c := range sha {
+		if 'A' <= c && c <= 'F' {
+			c |= 0x20
+		}
+		lower[i] = c
+	}
+	return vm.scripts[string(lower[:])]
+}
 
 // Flush forgets all scripts.
 func (vm *VM) Flush() { clear(vm.scripts) }

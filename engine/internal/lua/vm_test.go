@@ -21,14 +21,14 @@ func TestCache(t *testing.T) {
 	if err != nil || script.SHA != "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" || SHA([]byte("return 1")) != script.SHA {
 		t.Fatalf("Load = %+v, %v", script, err)
 	}
-	if again, err := vm.Load([]byte("return 1")); again != script || err != nil || vm.Find(script.SHA) != script {
+	if again, err := vm.Load([]byte("return 1")); again != script || err != nil || vm.Find([]byte(script.SHA)) != script {
 		t.Fatalf("second Load = %+v, %v", again, err)
 	}
 	if _, err := vm.Load([]byte("return (")); err == nil || !strings.HasPrefix(err.Error(), "ERR Error compiling script (new function): user_script:1: ") {
 		t.Fatalf("Load of a broken script: %v", err)
 	}
 	vm.Flush()
-	if vm.Find(script.SHA) != nil {
+	if vm.Find([]byte(script.SHA)) != nil {
 		t.Error("Flush has left a script")
 	}
 }
