@@ -19,8 +19,6 @@ const (
 	// freeBytes is how much unread output no limit counts, as in Redis, where it
 	// is in a buffer that each client has.
 	freeBytes = 16 << 10
-	// keepBytes is how much of an output buffer is kept for the next replies.
-	keepBytes = 64 << 10
 )
 
 // conn is one connection.
@@ -29,7 +27,8 @@ type conn struct {
 	nc       net.Conn
 	secured  *tls.Conn // nc, if it speaks TLS
 	writer   nonBlocking
-	requests resp.Requests // the serving goroutine's
+	reader   awaiting       // nil: nc is to be read itself
+	requests *resp.Requests // the serving goroutine's; nil while nothing of a request is here
 
 	// Guarded by the engine's lock.
 	session  *exec.Session
@@ -56,6 +55,7 @@ type conn struct {
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, nc: nc, writer: newNonBlocking(nc)}
 	c.secured, _ = nc.(*tls.Conn)
+	c.reader = newAwaiting(nc, c.room, c.vacate)
 	return c
 }
 
@@ -64,8 +64,7 @@ func (c *conn) serve() {
 	defer c.server.tasks.Done()
 	defer c.end()
 	for {
-		n, err := c.nc.Read(c.requests.Space())
-		c.requests.Advance(n)
+		n, err := c.receive()
 		late := n == 0 && err != nil
 		if late && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return
@@ -105,6 +104,7 @@ func (c *conn) process(n int, late bool) bool {
 		s.machine.Received(n)
 	}
 	wasBlocked := c.isBlocked()
+	own := s.spares.lend(&c.session.Out)
 	goOn := c.runBatch()
 	if !wasBlocked {
 		c.armTimeout()
@@ -114,6 +114,7 @@ func (c *conn) process(n int, late bool) bool {
 	}
 	after := s.carryOut()
 	c.take()
+	s.spares.end(&c.session.Out, own)
 	s.mu.Unlock()
 	if after.commit() != nil {
 		c.lose()
@@ -127,18 +128,17 @@ func (c *conn) process(n int, late bool) bool {
 // blocks or ends the connection. The lock is held.
 func (c *conn) runBatch() bool {
 	now := nowUs()
-	c.requests.MaxBulkBytes = c.server.machine.MaxBulkBytes()
 	for {
 		if c.isBlocked() {
-			c.leftover = c.requests.Buffered() > 0
+			c.leftover = c.waiting() > 0
 			return c.mayWait()
 		}
 		c.leftover = false
-		c.requests.Trusted = c.session.Authenticated()
-		args, ok, err := c.requests.Next()
+		args, ok, err := c.next()
 		switch {
 		case err != nil:
 			c.session.Out.Error("ERR Protocol error: " + err.Error())
+			c.requests = nil // nobody can use it again
 			c.finish()
 			return false
 		case !ok:
@@ -154,8 +154,8 @@ func (c *conn) runBatch() bool {
 
 // mayWait reports whether the requests that cannot be run yet are few enough.
 func (c *conn) mayWait() bool {
-	c.session.QueryBytes = c.requests.Buffered()
-	if int64(c.requests.Buffered()) <= c.server.machine.QueryBufferLimit() {
+	c.session.QueryBytes = c.waiting()
+	if int64(c.waiting()) <= c.server.machine.QueryBufferLimit() {
 		return true
 	}
 	c.finish()
@@ -189,12 +189,12 @@ func (c *conn) take() {
 	defer c.out.Unlock()
 	switch {
 	case c.broken:
-		empty(&c.session.Out)
-	case len(c.pending) == 0 && !c.writing:
-		c.pending = c.session.Out.Swap(c.pending)
+		c.server.spares.empty(&c.session.Out)
+	case len(c.pending) == 0 && !c.writing && c.session.Out.Len() > keepBytes:
+		c.pending = c.session.Out.Swap(nil)
 	default:
 		c.pending = append(c.pending, c.session.Out.Bytes()...)
-		empty(&c.session.Out)
+		c.server.spares.empty(&c.session.Out)
 	}
 	if k := c.server.keeper; k != nil {
 		c.until = k.appended
@@ -237,15 +237,6 @@ func (c *conn) bound() {
 	case now-c.overSinceUs > limit.SoftSeconds*1e6:
 		c.broken = true
 	}
-}
-
-// empty makes ready for the next replies, without the memory of large ones.
-func empty(out *resp.Writer) {
-	if out.Len() > keepBytes {
-		out.Swap(nil)
-		return
-	}
-	out.Reset()
 }
 
 // deliver is sink's: a message, or the end of a wait.
@@ -364,6 +355,7 @@ func (c *conn) drain() {
 		c.pending, c.written, c.flying = nil, 0, len(chunk)
 		c.out.Unlock()
 		_, err := c.nc.Write(chunk)
+		c.server.spares.returnOutput(chunk)
 		c.out.Lock()
 		c.flying = 0
 		c.broken = c.broken || err != nil
@@ -373,7 +365,8 @@ func (c *conn) drain() {
 
 // wroteAll makes ready for the next replies. c.out is held.
 func (c *conn) wroteAll() {
-	if cap(c.pending) > keepBytes {
+	if cap(c.pending) > 2*keepBytes { // what is appended to grows to twice its size
+		c.server.spares.returnOutput(c.pending)
 		c.pending = nil
 	}
 	c.pending, c.written, c.told = c.pending[:0], 0, 0
@@ -443,6 +436,7 @@ func (c *conn) end() {
 	after := s.carryOut()
 	s.mu.Unlock()
 	after.settle()
+	c.vacate()
 	c.out.Lock()
 	var drained chan struct{}
 	if c.writing && c.hangup && !c.broken {

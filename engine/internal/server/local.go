@@ -117,7 +117,7 @@ func (s *Server) borrow() *local {
 // the call has left something on it (SELECT, MULTI, SUBSCRIBE).
 func (s *Server) giveBack(l *local) (resp.Value, error) {
 	value, _, err := resp.Parse(l.session.Out.Bytes())
-	empty(&l.session.Out)
+	s.spares.empty(&l.session.Out)
 	if err != nil || !l.session.Pristine() {
 		s.drop(l)
 		return value, err
