@@ -41,8 +41,12 @@ func TestACallInProcessAllocatesItsResultOnly(t *testing.T) {
 		request []string
 		most    float64
 	}{
-		{[]string{"PING"}, 1}, {[]string{"SET", "key", "value"}, 0}, {[]string{"GET", "key"}, 1},
-		{[]string{"INCR", "n"}, 0}, {[]string{"HSET", "h", "f", "v"}, 0}, {[]string{"EXISTS", "key"}, 0},
+		{[]string{"PING"}, 1},
+		{[]string{"SET", "key", "value"}, 0},
+		{[]string{"GET", "key"}, 1},
+		{[]string{"INCR", "n"}, 0},
+		{[]string{"HSET", "h", "f", "v"}, 0},
+		{[]string{"EXISTS", "key"}, 0},
 	} {
 		words, ctx := args(c.request...), context.Background()
 		call := func() {

@@ -29,6 +29,7 @@ type conn struct {
 	writer   nonBlocking
 	reader   awaiting       // nil: nc is to be read itself
 	requests *resp.Requests // the serving goroutine's; nil while nothing of a request is here
+	paused   bool           // the serving goroutine's: whole requests wait for the client to read
 
 	// Guarded by the engine's lock.
 	session  *exec.Session
@@ -69,15 +70,18 @@ func (c *conn) serve() {
 		if late && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
-		if !c.process(n, late) {
-			return
-		}
-		if wait := c.full(); wait != nil {
-			select {
-			case <-wait:
-			case <-c.server.done:
+		for more := true; more; n, late = 0, false {
+			if !c.process(n, late) {
 				return
 			}
+			if wait := c.full(); wait != nil {
+				select {
+				case <-wait:
+				case <-c.server.done:
+					return
+				}
+			}
+			more = c.paused
 		}
 	}
 }
@@ -100,12 +104,13 @@ func (c *conn) process(n int, late bool) bool {
 			return false
 		}
 	}
-	if !late {
-		s.machine.Received(n)
+	now := nowUs()
+	if n > 0 {
+		s.machine.Received(now, c.session, n)
 	}
 	wasBlocked := c.isBlocked()
 	own := s.spares.lend(&c.session.Out)
-	goOn := c.runBatch()
+	goOn := c.runBatch(now)
 	if !wasBlocked {
 		c.armTimeout()
 	}
@@ -125,15 +130,19 @@ func (c *conn) process(n int, late bool) bool {
 }
 
 // runBatch steps the machine through every whole request, up to one that
-// blocks or ends the connection. The lock is held.
-func (c *conn) runBatch() bool {
-	now := nowUs()
-	for {
+// blocks or ends the connection, or has more to say than the client must read first.
+// The lock is held.
+func (c *conn) runBatch(now int64) bool {
+	for c.paused = false; ; {
 		if c.isBlocked() {
 			c.leftover = c.waiting() > 0
 			return c.mayWait()
 		}
 		c.leftover = false
+		if c.session.Out.Len() > pauseAboveBytes {
+			c.paused = true
+			return c.mayWait()
+		}
 		args, ok, err := c.next()
 		switch {
 		case err != nil:
@@ -397,7 +406,11 @@ func (c *conn) tellDrained() {
 func (c *conn) full() <-chan struct{} {
 	c.out.Lock()
 	defer c.out.Unlock()
-	if len(c.pending)-c.written <= pauseAboveBytes || c.broken {
+	most := pauseAboveBytes
+	if c.paused {
+		most = 0
+	}
+	if len(c.pending)-c.written+c.flying <= most || c.broken {
 		return nil
 	}
 	return c.whenDrained()
