@@ -86,8 +86,12 @@ func TestLongRepliesDoNotAllocateForEachElement(t *testing.T) {
 		m.Step(1, s, argsOf("ZADD", "z", n+".5", n))
 	}
 	for _, request := range [][]string{
-		{"HGETALL", "h"}, {"HKEYS", "h"}, {"SMEMBERS", "s"}, {"LRANGE", "list", "0", "-1"},
-		{"ZRANGE", "z", "0", "-1", "WITHSCORES"}, {"ZRANGEBYSCORE", "z", "0", "400"},
+		{"HGETALL", "h"},
+		{"HKEYS", "h"},
+		{"SMEMBERS", "s"},
+		{"LRANGE", "list", "0", "-1"},
+		{"ZRANGE", "z", "0", "-1", "WITHSCORES"},
+		{"ZRANGEBYSCORE", "z", "0", "400"},
 	} {
 		args := argsOf(request...)
 		if n := testing.AllocsPerRun(10, func() {
