@@ -178,11 +178,7 @@ func (e *Engine) Do(ctx context.Context, args ...string) (Reply, error) {
 	if len(args) == 0 {
 		return Reply{}, errors.New("engine: Do needs a command")
 	}
-	raw := make([][]byte, len(args))
-	for i, a := range args {
-		raw[i] = []byte(a)
-	}
-	value, err := e.server.Do(ctx, raw)
+	value, err := e.server.Do(ctx, request(args))
 	if err != nil {
 		return Reply{}, err
 	}
@@ -190,6 +186,21 @@ func (e *Engine) Do(ctx context.Context, args ...string) (Reply, error) {
 		return Reply{}, Error(value.Str)
 	}
 	return Reply{value}, nil
+}
+
+// request copies the arguments, all into one piece of memory.
+func request(args []string) [][]byte {
+	size := 0
+	for _, a := range args {
+		size += len(a)
+	}
+	raw, text := make([][]byte, len(args)), make([]byte, 0, size)
+	for i, a := range args {
+		from := len(text)
+		text = append(text, a...)
+		raw[i] = text[from:len(text):len(text)]
+	}
+	return raw
 }
 
 // Value is the reply as plain Go: an int64, a string, nil, or an []any of these.

@@ -50,22 +50,23 @@ func zpop(highest bool) func(c *Ctx) error {
 // score, as a pair if nested.
 func (r popRequest) pop(c *Ctx, key []byte, set *ds.SortedSet, n int, nested bool) {
 	from, to, event := 0, n-1, eventZPopMin
-	members := set.Ascend(0)
-	if r.highest {
-		event = eventZPopMax
-		from, to = set.Len()-n, set.Len()-1
-		members = set.Descend(to)
-	}
 	left := n
-	for member, score := range members {
+	write := func(member string, score float64) (more bool) {
 		if nested {
 			c.Out.Array(2)
 		}
 		c.Out.BulkString(member)
 		c.Out.Double(score)
-		if left--; left == 0 {
-			break
-		}
+		left--
+		return left > 0
+	}
+	// Ranging over a variable that is one or the other would allocate both.
+	if r.highest {
+		event = eventZPopMax
+		from, to = set.Len()-n, set.Len()-1
+		set.Descend(to)(write)
+	} else {
+		set.Ascend(0)(write)
 	}
 	set.RemoveRange(from, to)
 	Shrunk(c, key, set, event)

@@ -2,6 +2,7 @@ package exec_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/signalbox-io/signalbox/engine/internal/exec"
@@ -20,6 +21,8 @@ func commonCommandsDoNotAllocate(t *testing.T, propagate bool) {
 	defer m.Close()
 	m.Propagate(propagate)
 	s := m.ConnectLocal(1)
+	m.Step(1, s, argsOf("RPUSH", "list", "a", "b", "c"))
+	s.Out.Reset()
 	for _, request := range [][]string{
 		{"SET", "key", "value"},
 		{"GET", "key"},
@@ -34,11 +37,28 @@ func commonCommandsDoNotAllocate(t *testing.T, propagate bool) {
 		{"TTL", "key"},
 		{"PEXPIREAT", "key", "4102444800000"},
 		{"EXPIRE", "key", "1000"},
+		{"MGET", "key", "h", "nothing"},
+		{"INCRBY", "n", "1000000"},
+		{"STRLEN", "key"},
+		{"TYPE", "key"},
+		{"SETNX", "key", "other"},
+		{"LRANGE", "list", "0", "-1"},
+		{"LINDEX", "list", "1"},
+		{"LLEN", "list"},
+		{"RPOPLPUSH", "nothing", "list"},
+		{"SISMEMBER", "s", "m"},
+		{"SMEMBERS", "s"},
+		{"SRANDMEMBER", "s"},
+		{"HMGET", "h", "f", "none"},
+		{"HINCRBY", "counts", "f", "1"},
+		{"ZADD", "z", "1", "m"},
+		{"ZRANK", "z", "m"},
+		{"ZCARD", "z"},
+		{"ZPOPMIN", "nothing"},
+		{"PUBLISH", "nobody", "hi"},
+		{"DEL", "nothing"},
 	} {
-		args := make([][]byte, len(request))
-		for i, word := range request {
-			args[i] = []byte(word)
-		}
+		args := argsOf(request...)
 		run := func() {
 			m.Step(1, s, args)
 			m.TakeEffects()
@@ -47,6 +67,38 @@ func commonCommandsDoNotAllocate(t *testing.T, propagate bool) {
 		run()
 		if n := testing.AllocsPerRun(100, run); n > 0 {
 			t.Errorf("%q allocates %v times", request, n)
+		}
+	}
+}
+
+// TestLongRepliesDoNotAllocateForEachElement: some are written by a function that is made
+// for the call, which is all they may allocate.
+func TestLongRepliesDoNotAllocateForEachElement(t *testing.T) {
+	const perCall = 4
+	m := exec.New(exec.Options{}, 1)
+	defer m.Close()
+	s := m.ConnectLocal(1)
+	for i := range 500 {
+		n := strconv.Itoa(i)
+		m.Step(1, s, argsOf("HSET", "h", n, n))
+		m.Step(1, s, argsOf("SADD", "s", "member"+n))
+		m.Step(1, s, argsOf("RPUSH", "list", n))
+		m.Step(1, s, argsOf("ZADD", "z", n+".5", n))
+	}
+	for _, request := range [][]string{
+		{"HGETALL", "h"},
+		{"HKEYS", "h"},
+		{"SMEMBERS", "s"},
+		{"LRANGE", "list", "0", "-1"},
+		{"ZRANGE", "z", "0", "-1", "WITHSCORES"},
+		{"ZRANGEBYSCORE", "z", "0", "400"},
+	} {
+		args := argsOf(request...)
+		if n := testing.AllocsPerRun(10, func() {
+			s.Out.Reset()
+			m.Step(1, s, args)
+		}); n > perCall {
+			t.Errorf("%q of 500 elements allocates %v times", request, n)
 		}
 	}
 }

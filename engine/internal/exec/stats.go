@@ -80,8 +80,10 @@ func (m *Machine) countError(text []byte) {
 	}
 }
 
-// Received counts what the shell has read from a client.
-func (m *Machine) Received(bytes int) {
+// Received counts what the shell has read from a client, who is not idle then, though
+// it may not be a whole request yet.
+func (m *Machine) Received(nowUs int64, s *Session, bytes int) {
+	s.lastUs = nowUs
 	m.stats.reads++
 	m.stats.inputBytes += int64(bytes)
 	m.rates.input.look(m.nowUs, m.stats.inputBytes)

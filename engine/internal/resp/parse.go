@@ -11,6 +11,8 @@ import (
 // them the same call may succeed.
 var ErrIncomplete = errors.New("reply is incomplete")
 
+const okText = "OK"
+
 // maxDepth bounds how deep aggregates may nest, and with it the stack.
 const maxDepth = 512
 
@@ -65,7 +67,9 @@ func (p *parser) body(kind byte, line []byte, depth int) (v Value, err error) {
 	v.Kind = Kind(kind)
 	switch v.Kind {
 	case SimpleString, Error:
-		v.Str = string(line)
+		if v.Str = okText; string(line) != okText { // the most frequent one is not copied
+			v.Str = string(line)
+		}
 	case Integer:
 		v.Int, err = number(line)
 	case Double:

@@ -19,8 +19,6 @@ const (
 	// freeBytes is how much unread output no limit counts, as in Redis, where it
 	// is in a buffer that each client has.
 	freeBytes = 16 << 10
-	// keepBytes is how much of an output buffer is kept for the next replies.
-	keepBytes = 64 << 10
 )
 
 // conn is one connection.
@@ -29,7 +27,9 @@ type conn struct {
 	nc       net.Conn
 	secured  *tls.Conn // nc, if it speaks TLS
 	writer   nonBlocking
-	requests resp.Requests // the serving goroutine's
+	reader   awaiting       // nil: nc is to be read itself
+	requests *resp.Requests // the serving goroutine's; nil while nothing of a request is here
+	paused   bool           // the serving goroutine's: whole requests wait for the client to read
 
 	// Guarded by the engine's lock.
 	session  *exec.Session
@@ -56,6 +56,7 @@ type conn struct {
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, nc: nc, writer: newNonBlocking(nc)}
 	c.secured, _ = nc.(*tls.Conn)
+	c.reader = newAwaiting(nc, c.room, c.vacate)
 	return c
 }
 
@@ -64,21 +65,23 @@ func (c *conn) serve() {
 	defer c.server.tasks.Done()
 	defer c.end()
 	for {
-		n, err := c.nc.Read(c.requests.Space())
-		c.requests.Advance(n)
+		n, err := c.receive()
 		late := n == 0 && err != nil
 		if late && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
-		if !c.process(n, late) {
-			return
-		}
-		if wait := c.full(); wait != nil {
-			select {
-			case <-wait:
-			case <-c.server.done:
+		for more := true; more; n, late = 0, false {
+			if !c.process(n, late) {
 				return
 			}
+			if wait := c.full(); wait != nil {
+				select {
+				case <-wait:
+				case <-c.server.done:
+					return
+				}
+			}
+			more = c.paused
 		}
 	}
 }
@@ -101,11 +104,13 @@ func (c *conn) process(n int, late bool) bool {
 			return false
 		}
 	}
-	if !late {
-		s.machine.Received(n)
+	now := nowUs()
+	if n > 0 {
+		s.machine.Received(now, c.session, n)
 	}
 	wasBlocked := c.isBlocked()
-	goOn := c.runBatch()
+	own := s.spares.lend(&c.session.Out)
+	goOn := c.runBatch(now)
 	if !wasBlocked {
 		c.armTimeout()
 	}
@@ -114,6 +119,7 @@ func (c *conn) process(n int, late bool) bool {
 	}
 	after := s.carryOut()
 	c.take()
+	s.spares.end(&c.session.Out, own)
 	s.mu.Unlock()
 	if after.commit() != nil {
 		c.lose()
@@ -124,21 +130,24 @@ func (c *conn) process(n int, late bool) bool {
 }
 
 // runBatch steps the machine through every whole request, up to one that
-// blocks or ends the connection. The lock is held.
-func (c *conn) runBatch() bool {
-	now := nowUs()
-	c.requests.MaxBulkBytes = c.server.machine.MaxBulkBytes()
-	for {
+// blocks or ends the connection, or has more to say than the client must read first.
+// The lock is held.
+func (c *conn) runBatch(now int64) bool {
+	for c.paused = false; ; {
 		if c.isBlocked() {
-			c.leftover = c.requests.Buffered() > 0
+			c.leftover = c.waiting() > 0
 			return c.mayWait()
 		}
 		c.leftover = false
-		c.requests.Trusted = c.session.Authenticated()
-		args, ok, err := c.requests.Next()
+		if c.session.Out.Len() > pauseAboveBytes {
+			c.paused = true
+			return c.mayWait()
+		}
+		args, ok, err := c.next()
 		switch {
 		case err != nil:
 			c.session.Out.Error("ERR Protocol error: " + err.Error())
+			c.requests = nil // nobody can use it again
 			c.finish()
 			return false
 		case !ok:
@@ -154,8 +163,8 @@ func (c *conn) runBatch() bool {
 
 // mayWait reports whether the requests that cannot be run yet are few enough.
 func (c *conn) mayWait() bool {
-	c.session.QueryBytes = c.requests.Buffered()
-	if int64(c.requests.Buffered()) <= c.server.machine.QueryBufferLimit() {
+	c.session.QueryBytes = c.waiting()
+	if int64(c.waiting()) <= c.server.machine.QueryBufferLimit() {
 		return true
 	}
 	c.finish()
@@ -189,12 +198,12 @@ func (c *conn) take() {
 	defer c.out.Unlock()
 	switch {
 	case c.broken:
-		empty(&c.session.Out)
-	case len(c.pending) == 0 && !c.writing:
-		c.pending = c.session.Out.Swap(c.pending)
+		c.server.spares.empty(&c.session.Out)
+	case len(c.pending) == 0 && !c.writing && c.session.Out.Len() > keepBytes:
+		c.pending = c.session.Out.Swap(nil)
 	default:
 		c.pending = append(c.pending, c.session.Out.Bytes()...)
-		empty(&c.session.Out)
+		c.server.spares.empty(&c.session.Out)
 	}
 	if k := c.server.keeper; k != nil {
 		c.until = k.appended
@@ -237,15 +246,6 @@ func (c *conn) bound() {
 	case now-c.overSinceUs > limit.SoftSeconds*1e6:
 		c.broken = true
 	}
-}
-
-// empty makes ready for the next replies, without the memory of large ones.
-func empty(out *resp.Writer) {
-	if out.Len() > keepBytes {
-		out.Swap(nil)
-		return
-	}
-	out.Reset()
 }
 
 // deliver is sink's: a message, or the end of a wait.
@@ -364,6 +364,7 @@ func (c *conn) drain() {
 		c.pending, c.written, c.flying = nil, 0, len(chunk)
 		c.out.Unlock()
 		_, err := c.nc.Write(chunk)
+		c.server.spares.returnOutput(chunk)
 		c.out.Lock()
 		c.flying = 0
 		c.broken = c.broken || err != nil
@@ -373,7 +374,8 @@ func (c *conn) drain() {
 
 // wroteAll makes ready for the next replies. c.out is held.
 func (c *conn) wroteAll() {
-	if cap(c.pending) > keepBytes {
+	if cap(c.pending) > 2*keepBytes { // what is appended to grows to twice its size
+		c.server.spares.returnOutput(c.pending)
 		c.pending = nil
 	}
 	c.pending, c.written, c.told = c.pending[:0], 0, 0
@@ -404,7 +406,11 @@ func (c *conn) tellDrained() {
 func (c *conn) full() <-chan struct{} {
 	c.out.Lock()
 	defer c.out.Unlock()
-	if len(c.pending)-c.written <= pauseAboveBytes || c.broken {
+	most := pauseAboveBytes
+	if c.paused {
+		most = 0
+	}
+	if len(c.pending)-c.written+c.flying <= most || c.broken {
 		return nil
 	}
 	return c.whenDrained()
@@ -443,6 +449,7 @@ func (c *conn) end() {
 	after := s.carryOut()
 	s.mu.Unlock()
 	after.settle()
+	c.vacate()
 	c.out.Lock()
 	var drained chan struct{}
 	if c.writing && c.hangup && !c.broken {

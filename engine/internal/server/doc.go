@@ -16,6 +16,10 @@
 // the engine nor, up to a bound, its own further requests (a client may send a
 // huge pipeline before it reads the first reply).
 //
+// What a batch needs is lent to it (buffers.go): a quiet connection has no memory for
+// requests or replies. A batch ends early when its replies come to more than a client
+// may leave unread; the rest is run when they have been read.
+//
 // Who owns what: Server the lock, the machine, the set of connections and the
 // expiry timer; conn its socket, parser and pending output. Every goroutine is
 // counted in Server.tasks, and Close waits for all of them.

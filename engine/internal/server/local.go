@@ -41,8 +41,11 @@ func (s *Server) Do(ctx context.Context, args [][]byte) (resp.Value, error) {
 		return resp.Value{}, ErrClosed
 	}
 	l := s.borrow()
+	own := s.spares.lend(&l.session.Out)
 	s.machine.Step(nowUs(), l.session, args)
 	after := s.carryOut()
+	reply := l.session.Out.Swap(own)
+	defer func() { s.spares.returnOutput(reply) }()
 	number, untilUs, blocked := l.session.Blocked()
 	if s.closed { // by SHUTDOWN, or while a script ran
 		s.drop(l)
@@ -51,8 +54,9 @@ func (s *Server) Do(ctx context.Context, args [][]byte) (resp.Value, error) {
 		return resp.Value{}, ErrClosed
 	}
 	if !blocked {
-		value, err := s.giveBack(l)
+		s.giveBack(l)
 		s.mu.Unlock()
+		value, _, err := resp.Parse(reply)
 		if unsafe := after.commit(); unsafe != nil {
 			value, err = resp.Value{}, unsafe
 		}
@@ -90,7 +94,9 @@ func (s *Server) await(ctx context.Context, l *local) (resp.Value, error) {
 	case <-l.replied: // it came together with the end of the wait, and counts
 	default:
 	}
-	value, err := s.giveBack(l)
+	value, _, err := resp.Parse(l.session.Out.Bytes())
+	s.spares.empty(&l.session.Out)
+	s.giveBack(l)
 	after := aftermath{keeper: s.keeper}
 	if after.keeper != nil {
 		after.seq = after.keeper.appended
@@ -113,17 +119,14 @@ func (s *Server) borrow() *local {
 	return l
 }
 
-// giveBack decodes the reply and keeps the session for the next call, unless
+// giveBack keeps the session, whose reply has been taken, for the next call, unless
 // the call has left something on it (SELECT, MULTI, SUBSCRIBE).
-func (s *Server) giveBack(l *local) (resp.Value, error) {
-	value, _, err := resp.Parse(l.session.Out.Bytes())
-	empty(&l.session.Out)
-	if err != nil || !l.session.Pristine() {
-		s.drop(l)
-		return value, err
+func (s *Server) giveBack(l *local) {
+	if l.session.Pristine() {
+		s.idle = append(s.idle, l)
+		return
 	}
-	s.idle = append(s.idle, l)
-	return value, nil
+	s.drop(l)
 }
 
 func (s *Server) drop(l *local) {

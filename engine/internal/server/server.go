@@ -59,6 +59,8 @@ type Server struct {
 	leave     sync.Once
 	leaving   chan struct{} // closed before done, so that a script gives the lock back
 	keeper    *keeper       // nil: the data is in memory only
+
+	spares spares // has a lock of its own
 }
 
 // sink is where a session's output goes: a connection, or a call in process.
