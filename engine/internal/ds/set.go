@@ -8,13 +8,19 @@ import (
 	"strconv"
 )
 
-// Set is a set of strings. While all members are integers and not more than its Limits
-// say, it is a sorted array of them: 8 bytes a member, O(log n) to look one up, O(n) to
-// change. Afterwards it is a Dict, for good.
+// Set is a set of strings, in one of three forms; it goes from each to a later one when it
+// must, for good:
+//
+//	ints     all members are integers, and not more than its Limits say: a sorted array of
+//	         them, 8 bytes a member, O(log n) to look one up, O(n) to change
+//	row      small: a packed row
+//	members  a Dict
 type Set struct {
-	ints    []int64
-	members *Dict[struct{}] // nil while the members are in ints
+	row     packed          // the bytes are nil while the members are in ints
+	ints    []int64         // nil in the other forms
+	members *Dict[struct{}] // nil in the other forms
 	limits  *Limits
+	words   bool // the members are in row or in members
 }
 
 // NewSet returns an empty Set.
@@ -24,7 +30,7 @@ func NewSet() *Set { return &Set{limits: &usual} }
 func (s *Set) Within(limits *Limits) { s.limits = limits }
 
 // IsInts reports whether the set is kept as an array of integers.
-func (s *Set) IsInts() bool { return s.members == nil }
+func (s *Set) IsInts() bool { return !s.words }
 
 // Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for such a set.
 func (s *Set) Encoding() string {
@@ -36,10 +42,13 @@ func (s *Set) Encoding() string {
 
 // Len returns the number of members.
 func (s *Set) Len() int {
-	if s.IsInts() {
+	switch {
+	case s.IsInts():
 		return len(s.ints)
+	case s.members != nil:
+		return s.members.Len()
 	}
-	return s.members.Len()
+	return s.row.count
 }
 
 // Add adds member and says whether it is new. The bytes are copied if needed.
@@ -58,14 +67,34 @@ func (s *Set) Add(member []byte) bool {
 		}
 		s.convert()
 	}
+	if s.members == nil {
+		if at, _ := s.row.find(member, 1); at >= 0 {
+			return false
+		}
+		if size := stringSize(len(member)); s.row.fits(size) {
+			end := len(s.row.bytes)
+			putString(s.row.splice(end, end, size), member)
+			s.row.count++
+			return true
+		}
+		s.enlarge()
+	}
 	return s.members.SetBytes(member, struct{}{})
 }
 
 // Remove removes member and says whether it was there.
 func (s *Set) Remove(member []byte) bool {
-	if !s.IsInts() {
+	if s.members != nil {
 		_, ok := s.members.Delete(member)
 		return ok
+	}
+	if s.words {
+		at, end := s.row.find(member, 1)
+		if at >= 0 {
+			s.row.splice(at, end, 0)
+			s.row.count--
+		}
+		return at >= 0
 	}
 	at, found := s.findInt(member)
 	if found {
@@ -80,6 +109,10 @@ func (s *Set) Has(member []byte) bool {
 		_, found := s.findInt(member)
 		return found
 	}
+	if s.members == nil {
+		at, _ := s.row.find(member, 1)
+		return at >= 0
+	}
 	_, ok := s.members.Get(member)
 	return ok
 }
@@ -87,23 +120,30 @@ func (s *Set) Has(member []byte) bool {
 // Random returns a random member, each with the same probability; ok is false if
 // there is none.
 func (s *Set) Random(r *rand.Rand) (member string, ok bool) {
-	if !s.IsInts() {
+	if s.members != nil {
 		member, _, ok = s.members.Random(r)
 		return member, ok
 	}
-	if len(s.ints) == 0 {
+	if s.Len() == 0 {
 		return "", false
+	}
+	if s.words {
+		return s.row.view(s.row.stringAt(s.row.random(r, 1))), true
 	}
 	return strconv.FormatInt(s.ints[r.IntN(len(s.ints))], 10), true
 }
 
-// Scan is one step of a walk; see Dict.Scan. Integers are all visited in one step.
+// Scan is one step of a walk; see Dict.Scan. Integers, or a packed row, are all visited in
+// one step.
 func (s *Set) Scan(cursor uint64, visit func(member string)) (next uint64) {
-	if !s.IsInts() {
+	if s.members != nil {
 		return s.members.Scan(cursor, func(member string, _ struct{}) { visit(member) })
 	}
 	for _, n := range s.ints {
 		visit(strconv.FormatInt(n, 10))
+	}
+	for member := range s.row.strings() {
+		visit(member)
 	}
 	return 0
 }
@@ -114,6 +154,10 @@ func (s *Set) All() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if s.IsInts() {
 			s.allInts(yield)
+			return
+		}
+		if s.members == nil {
+			s.row.strings()(yield)
 			return
 		}
 		for member := range s.members.All() {
@@ -138,19 +182,30 @@ func (s *Set) allInts(yield func(string) bool) {
 
 // Clone returns a copy. O(n).
 func (s *Set) Clone() *Set {
-	c := &Set{ints: slices.Clone(s.ints), limits: s.limits}
+	c := &Set{row: s.row.clone(), ints: slices.Clone(s.ints), limits: s.limits, words: s.words}
 	if s.members != nil {
 		c.members = s.members.Clone(nil)
 	}
 	return c
 }
 
+// convert leaves the form of integers.
 func (s *Set) convert() {
-	s.members = NewDict[struct{}]()
-	for _, n := range s.ints {
-		s.members.Set(strconv.FormatInt(n, 10), struct{}{})
+	ints := s.ints
+	s.words, s.ints = true, nil
+	var text [20]byte
+	for _, n := range ints {
+		s.Add(strconv.AppendInt(text[:0], n, 10))
 	}
-	s.ints = nil
+}
+
+// enlarge makes a Dict of the row.
+func (s *Set) enlarge() {
+	s.members = NewDict[struct{}]()
+	for member := range s.row.strings() {
+		s.members.SetBytes([]byte(member), struct{}{})
+	}
+	s.row = packed{}
 }
 
 func (s *Set) findInt(member []byte) (at int, found bool) {
