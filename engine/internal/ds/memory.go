@@ -36,6 +36,9 @@ func (d *Dict[V]) MemoryBytes() int {
 	return total
 }
 
+// KeyBytes is the part of MemoryBytes that the bytes of the keys take.
+func (d *Dict[V]) KeyBytes() int { return d.keyBytes }
+
 // memoryBytes counts segments that are not there yet, or no longer: they are soon.
 func (t *table) memoryBytes() int {
 	if t.segments == nil {
