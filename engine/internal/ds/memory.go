@@ -58,7 +58,10 @@ func (h *Hash) MemoryBytes() int {
 
 // MemoryBytes is how much of the heap the set takes. O(1).
 func (s *Set) MemoryBytes() int {
-	total := int(unsafe.Sizeof(*s)) + 8*cap(s.ints) + s.row.memoryBytes()
+	total := int(unsafe.Sizeof(*s)) + s.row.memoryBytes()
+	if s.ints != nil {
+		total += int(unsafe.Sizeof(*s.ints)) + StringBytes(cap(s.ints.bytes))
+	}
 	if s.members != nil {
 		total += int(unsafe.Sizeof(*s.members)) + s.members.MemoryBytes()
 	}

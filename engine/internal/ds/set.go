@@ -4,7 +4,6 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 )
 
@@ -12,25 +11,24 @@ import (
 // must, for good:
 //
 //	ints     all members are integers, and not more than its Limits say: a sorted array of
-//	         them, 8 bytes a member, O(log n) to look one up, O(n) to change
+//	         them (introw.go), O(log n) to look one up, O(n) to change
 //	row      small: a packed row
 //	members  a Dict
 type Set struct {
-	row     packed          // the bytes are nil while the members are in ints
-	ints    []int64         // nil in the other forms
+	row     packed          // empty in the other forms
+	ints    *intRow         // nil in the other forms
 	members *Dict[struct{}] // nil in the other forms
 	limits  *Limits
-	words   bool // the members are in row or in members
 }
 
 // NewSet returns an empty Set.
-func NewSet() *Set { return &Set{limits: &usual} }
+func NewSet() *Set { return &Set{ints: &intRow{}, limits: &usual} }
 
 // Within sets the limits for what is written from now on.
 func (s *Set) Within(limits *Limits) { s.limits = limits }
 
 // IsInts reports whether the set is kept as an array of integers.
-func (s *Set) IsInts() bool { return !s.words }
+func (s *Set) IsInts() bool { return s.ints != nil }
 
 // Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for such a set.
 func (s *Set) Encoding() string {
@@ -44,7 +42,7 @@ func (s *Set) Encoding() string {
 func (s *Set) Len() int {
 	switch {
 	case s.IsInts():
-		return len(s.ints)
+		return s.ints.len()
 	case s.members != nil:
 		return s.members.Len()
 	}
@@ -56,12 +54,12 @@ func (s *Set) Add(member []byte) bool {
 	if s.IsInts() {
 		n, ok := parseInt(member)
 		if ok {
-			at, found := slices.BinarySearch(s.ints, n)
+			at, found := s.ints.find(n)
 			if found {
 				return false
 			}
-			if len(s.ints) < s.limits.SetIntegers {
-				s.ints = slices.Insert(s.ints, at, n)
+			if s.ints.len() < s.limits.SetIntegers {
+				s.ints.insert(at, n)
 				return true
 			}
 		}
@@ -88,7 +86,7 @@ func (s *Set) Remove(member []byte) bool {
 		_, ok := s.members.Delete(member)
 		return ok
 	}
-	if s.words {
+	if !s.IsInts() {
 		at, end := s.row.find(member, 1)
 		if at >= 0 {
 			s.row.splice(at, end, 0)
@@ -98,7 +96,7 @@ func (s *Set) Remove(member []byte) bool {
 	}
 	at, found := s.findInt(member)
 	if found {
-		s.ints = slices.Delete(s.ints, at, at+1)
+		s.ints.remove(at)
 	}
 	return found
 }
@@ -127,10 +125,10 @@ func (s *Set) Random(r *rand.Rand) (member string, ok bool) {
 	if s.Len() == 0 {
 		return "", false
 	}
-	if s.words {
+	if !s.IsInts() {
 		return s.row.view(s.row.stringAt(s.row.random(r, 1))), true
 	}
-	return strconv.FormatInt(s.ints[r.IntN(len(s.ints))], 10), true
+	return strconv.FormatInt(s.ints.at(r.IntN(s.ints.len())), 10), true
 }
 
 // Scan is one step of a walk; see Dict.Scan. Integers, or a packed row, are all visited in
@@ -139,10 +137,7 @@ func (s *Set) Scan(cursor uint64, visit func(member string)) (next uint64) {
 	if s.members != nil {
 		return s.members.Scan(cursor, func(member string, _ struct{}) { visit(member) })
 	}
-	for _, n := range s.ints {
-		visit(strconv.FormatInt(n, 10))
-	}
-	for member := range s.row.strings() {
+	for member := range s.All() {
 		visit(member)
 	}
 	return 0
@@ -169,12 +164,12 @@ func (s *Set) All() iter.Seq[string] {
 }
 
 func (s *Set) allInts(yield func(string) bool) {
-	for i := 0; i < len(s.ints); {
-		n := s.ints[i]
+	for i := 0; i < s.ints.len(); {
+		n := s.ints.at(i)
 		if !yield(strconv.FormatInt(n, 10)) {
 			return
 		}
-		if i < len(s.ints) && s.ints[i] == n { // else it was removed, and i is the next one
+		if i < s.ints.len() && s.ints.at(i) == n { // else it was removed, and i is the next one
 			i++
 		}
 	}
@@ -182,7 +177,11 @@ func (s *Set) allInts(yield func(string) bool) {
 
 // Clone returns a copy. O(n).
 func (s *Set) Clone() *Set {
-	c := &Set{row: s.row.clone(), ints: slices.Clone(s.ints), limits: s.limits, words: s.words}
+	c := &Set{row: s.row.clone(), limits: s.limits}
+	if s.ints != nil {
+		ints := s.ints.clone()
+		c.ints = &ints
+	}
 	if s.members != nil {
 		c.members = s.members.Clone(nil)
 	}
@@ -192,10 +191,10 @@ func (s *Set) Clone() *Set {
 // convert leaves the form of integers.
 func (s *Set) convert() {
 	ints := s.ints
-	s.words, s.ints = true, nil
+	s.ints = nil
 	var text [20]byte
-	for _, n := range ints {
-		s.Add(strconv.AppendInt(text[:0], n, 10))
+	for i := range ints.len() {
+		s.Add(strconv.AppendInt(text[:0], ints.at(i), 10))
 	}
 }
 
@@ -213,7 +212,7 @@ func (s *Set) findInt(member []byte) (at int, found bool) {
 	if !ok {
 		return 0, false
 	}
-	return slices.BinarySearch(s.ints, n)
+	return s.ints.find(n)
 }
 
 // parseInt reads a 64-bit integer in the one form that printing it gives back: no
