@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -217,6 +218,11 @@ func (a *app) announce(doors []door, password bool) error {
 
 // serveUntil serves until the context ends or a listener fails.
 func serveUntil(ctx context.Context, e *engine.Engine, doors []door) error {
+	adjusting, rest := context.WithCancel(ctx)
+	var adjuster sync.WaitGroup
+	adjuster.Go(func() { adjustCollector(adjusting) })
+	defer adjuster.Wait()
+	defer rest()
 	failed := make(chan error, len(doors))
 	for _, d := range doors {
 		go func() { failed <- d.serve(e) }()
