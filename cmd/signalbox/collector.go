@@ -20,6 +20,9 @@ import (
 // again or a fifth less each step, by the part of the process's own CPU time that the
 // collector took since the step before.
 //
+// Garbage that is there when nobody works is collected then, if it is more than a
+// twentieth: after a load, memory is what the data takes.
+//
 // GOGC, when it is set, is what its user wants, and is left alone.
 
 const (
@@ -29,6 +32,11 @@ const (
 	freeGarbage    = 4 << 20 // as Go has it
 	costly, cheap  = 0.10, 0.04
 	adjustEvery    = 100 * time.Millisecond
+
+	quietBytes = 64 << 10 // allocated between two steps: nobody works
+	quietSteps = 10       // so many are a rest
+
+	restGarbage, restPercent = 1 << 20, 5 // what is worth collecting then
 )
 
 // collector adjusts the collector to what it costs.
@@ -36,6 +44,8 @@ type collector struct {
 	percent   int
 	collected float64 // s of CPU
 	worked    float64 // s of CPU that commands and all else took
+	allocated uint64  // bytes
+	quiet     int     // steps without work
 	set       func(percent int) int
 }
 
@@ -51,7 +61,11 @@ func adjustCollector(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			c.adjust(readCosts())
+			now := readCosts()
+			c.adjust(now)
+			if c.rests(now) {
+				debug.FreeOSMemory()
+			}
 		case <-ctx.Done():
 			return
 		}
@@ -63,6 +77,8 @@ func adjustCollector(ctx context.Context) {
 type costs struct {
 	collectedSec, workedSec float64
 	liveBytes               uint64
+	heapBytes               uint64 // live, and garbage
+	allocatedBytes          uint64 // since the start
 }
 
 func readCosts() costs {
@@ -71,13 +87,17 @@ func readCosts() costs {
 		{Name: "/cpu/classes/gc/mark/idle:cpu-seconds"},
 		{Name: "/cpu/classes/user:cpu-seconds"},
 		{Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/gc/heap/allocs:bytes"},
 	}
 	metrics.Read(sample)
 	return costs{
 		// What it did while nobody else wanted the processor has cost nothing.
-		collectedSec: sample[0].Value.Float64() - sample[1].Value.Float64(),
-		workedSec:    sample[2].Value.Float64(),
-		liveBytes:    sample[3].Value.Uint64(),
+		collectedSec:   sample[0].Value.Float64() - sample[1].Value.Float64(),
+		workedSec:      sample[2].Value.Float64(),
+		liveBytes:      sample[3].Value.Uint64(),
+		heapBytes:      sample[4].Value.Uint64(),
+		allocatedBytes: sample[5].Value.Uint64(),
 	}
 }
 
@@ -99,4 +119,20 @@ func (c *collector) adjust(now costs) {
 	c.percent = percent
 	least := int(min(freeGarbage*100/max(now.liveBytes, 1), highestPercent))
 	c.set(max(percent, least))
+}
+
+// rests reports whether there is garbage that is worth collecting and nobody has worked for
+// a while. What was allocated since the last collection counts as garbage.
+func (c *collector) rests(now costs) bool {
+	worked := now.allocatedBytes - c.allocated
+	c.allocated = now.allocatedBytes
+	if c.quiet++; worked > quietBytes {
+		c.quiet = 0
+	}
+	garbage := now.heapBytes - min(now.liveBytes, now.heapBytes)
+	if c.quiet < quietSteps || garbage < restGarbage+now.liveBytes*restPercent/100 {
+		return false
+	}
+	c.quiet = 0
+	return true
 }
