@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"sync"
 	"time"
 
 	"github.com/signalbox-io/signalbox/engine"
@@ -32,6 +33,11 @@ func (h *house) loading(p engine.LoadProgress) {
 func (h *house) serve(ctx context.Context, ready func() error) error {
 	ctx, cancel := signal.NotifyContext(ctx, terminationSignals...)
 	defer cancel()
+	adjusting, rest := context.WithCancel(context.WithoutCancel(ctx))
+	var adjuster sync.WaitGroup
+	adjuster.Go(func() { adjustCollector(adjusting) })
+	defer adjuster.Wait()
+	defer rest()
 	closed := make(chan error, len(h.doors))
 	for _, d := range h.doors {
 		go func() { closed <- d.serve(h.engine) }()

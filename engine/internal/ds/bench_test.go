@@ -117,7 +117,7 @@ func BenchmarkSetFill(b *testing.B) {
 		s := NewSet()
 		s.Add([]byte("x"))
 		for _, key := range keys {
-			s.members.Set(key, struct{}{})
+			s.Add([]byte(key))
 		}
 		return s
 	})
@@ -127,7 +127,7 @@ func BenchmarkHashFill(b *testing.B) {
 	benchFill(b, func(keys []string) any {
 		h := NewHash()
 		for _, key := range keys {
-			h.fields.Set(key, key)
+			h.Set([]byte(key), key)
 		}
 		return h
 	})

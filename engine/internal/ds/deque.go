@@ -3,24 +3,33 @@ package ds
 import (
 	"iter"
 	"slices"
+	"strings"
 )
 
-// A Deque is a directory of chunks of up to chunkMax elements each, no chunk empty.
-// Work at an end touches one chunk. Work in the middle moves elements within one
-// chunk only, and has to find it first: by arithmetic while all chunks but the first
-// and the last are full (what pushes and pops alone always keep), by adding up the
-// lengths in the directory from the nearer end after elements were inserted or
-// removed in the middle.
+// A Deque is a directory of chunks, no chunk empty. A chunk holds as many elements as fit
+// into 4096 bytes, one after the other (dequechunk.go); a large one has a chunk for itself.
+// Work at an end touches one chunk. Work in the middle moves bytes within one chunk only,
+// and has to find it first, by adding up the lengths in the directory from the nearer end:
+// 40 bytes for some hundreds of elements.
+//
+// A million elements of 14 bytes take 17 bytes each, where strings of their own in arrays
+// took 38, and are some thousand objects for the collector instead of a million. The price:
+// what is popped is copied out, and an element in the middle of a chunk is found by
+// walking over its lengths, a few ns each. Rejected: offsets in each chunk (2 bytes an
+// element, 12 %, for what lists are seldom used for); chunks of 8192 bytes, as Redis has
+// (no smaller, and a change in the middle moves twice as much); handing out what was popped
+// without a copy (the room behind it could not be used again).
 //
 // The directory has room before its first chunk, so that it grows at both ends.
 
-// Deque is a list of strings. Positions count from 0 at the front.
+// Deque is a list of strings. Positions count from 0 at the front. Elements that are looked
+// at lie in the list: they are valid until it changes.
 type Deque struct {
 	directory []chunk // the chunks in use are directory[first:]
 	first     int
 	size      int
 	bytes     int
-	ragged    bool // a chunk that is neither first nor last may be less than full
+	roomBytes int // of all chunks
 }
 
 // NewDeque returns an empty Deque.
@@ -37,25 +46,25 @@ func (d *Deque) Encoding() string { return "quicklist" }
 
 // PushFront adds s before the first element. Amortized O(1).
 func (d *Deque) PushFront(s string) {
-	chunks := d.chunks()
-	if len(chunks) == 0 || chunks[0].length == chunkMax {
-		d.openFront()
-		chunks = d.chunks()
+	size := elementSize(len(s))
+	if d.size == 0 || !d.chunks()[0].takes(size, true) {
+		d.openFront(size)
 	}
-	chunks[0].insert(0, s)
-	d.size++
-	d.bytes += len(s)
+	d.roomBytes += d.chunks()[0].pushFront(s)
+	d.added(s)
 }
 
 // PushBack adds s after the last element. Amortized O(1).
 func (d *Deque) PushBack(s string) {
-	last := len(d.directory) - 1
-	if last < d.first || d.directory[last].length == chunkMax {
-		d.directory = append(d.directory, newChunk(d.size))
-		last++
+	size := elementSize(len(s))
+	if d.size == 0 || !d.directory[len(d.directory)-1].takes(size, false) {
+		d.directory = append(d.directory, d.newChunk(size))
 	}
-	c := &d.directory[last]
-	c.insert(c.length, s)
+	d.roomBytes += d.directory[len(d.directory)-1].pushBack(s)
+	d.added(s)
+}
+
+func (d *Deque) added(s string) {
 	d.size++
 	d.bytes += len(s)
 }
@@ -65,7 +74,9 @@ func (d *Deque) PopFront() (s string, ok bool) {
 	if d.size == 0 {
 		return "", false
 	}
-	return d.removeFrom(0, 0), true
+	s = strings.Clone(d.chunks()[0].at(0))
+	d.removeFrom(0, 0)
+	return s, true
 }
 
 // PopBack removes the last element; ok is false if there is none. O(1).
@@ -74,17 +85,20 @@ func (d *Deque) PopBack() (s string, ok bool) {
 		return "", false
 	}
 	last := len(d.chunks()) - 1
-	return d.removeFrom(last, d.chunks()[last].length-1), true
+	c := &d.chunks()[last]
+	s = strings.Clone(c.at(c.length - 1))
+	d.removeFrom(last, c.length-1)
+	return s, true
 }
 
-// At returns the element at position i; ok is false if there is none. O(1), or O(n)
-// with a very small factor after changes in the middle.
+// At returns the element at position i, valid until the list changes; ok is false if there
+// is none. O(1) near the ends, else O(n) with a very small factor.
 func (d *Deque) At(i int) (s string, ok bool) {
 	if i < 0 || i >= d.size {
 		return "", false
 	}
 	c, offset := d.locate(i)
-	return *d.chunks()[c].at(offset), true
+	return d.chunks()[c].at(offset), true
 }
 
 // Set replaces the element at position i and says whether there was one. It costs
@@ -94,10 +108,11 @@ func (d *Deque) Set(i int, s string) bool {
 		return false
 	}
 	c, offset := d.locate(i)
-	place := d.chunks()[c].at(offset)
-	d.bytes += len(s) - len(*place)
-	*place = s
-	return true
+	if d.chunks()[c].set(offset, s) {
+		return true
+	}
+	d.removeFrom(c, offset)
+	return d.InsertAt(i, s)
 }
 
 // InsertAt puts s before position i, or at the back if i is Len; it says whether i
@@ -114,15 +129,8 @@ func (d *Deque) InsertAt(i int, s string) bool {
 		return true
 	}
 	c, offset := d.locate(i)
-	if d.chunks()[c].length == chunkMax {
-		d.split(c)
-		if offset > chunkMax/2 {
-			c, offset = c+1, offset-chunkMax/2
-		}
-	}
-	d.chunks()[c].insert(offset, s)
-	d.size++
-	d.bytes += len(s)
+	d.insertInto(c, offset, s)
+	d.added(s)
 	return true
 }
 
@@ -134,20 +142,20 @@ func (d *Deque) RemoveAt(i int) bool {
 	}
 	c, offset := d.locate(i)
 	d.removeFrom(c, offset)
-	if d.ragged {
-		d.join(c)
-	}
+	d.join(c)
 	return true
 }
 
 // RemoveMatching removes the first limit elements for which match is true, or the last
-// ones if backward, and returns how many. match is called once for an element. O(n).
+// ones if backward, and returns how many. match is called once for an element, which it
+// must not keep. O(n).
 func (d *Deque) RemoveMatching(match func(string) bool, limit int, backward bool) (removed int) {
+	const few = 16 // to be found again one by one
 	positions := d.matching(match, limit, backward)
 	if !backward {
 		slices.Reverse(positions)
 	}
-	if len(positions) <= chunkMax/8 {
+	if len(positions) <= few {
 		for _, i := range positions { // descending, so that those to come stay valid
 			d.RemoveAt(i)
 		}
@@ -203,8 +211,7 @@ func (d *Deque) Trim(start, stop int) {
 }
 
 // Range walks over positions start to stop, both included and cut to the list, in
-// ascending order. During the walk elements may be replaced with Set, and nothing
-// else may change.
+// ascending order. Nothing may change during the walk.
 func (d *Deque) Range(start, stop int) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		start, stop := max(start, 0), min(stop, d.size-1)
@@ -212,13 +219,17 @@ func (d *Deque) Range(start, stop int) iter.Seq2[int, string] {
 			return
 		}
 		c, offset := d.locate(start)
+		current := d.chunks()[c]
+		place := current.find(offset)
 		for i := start; i <= stop; i++ {
-			current := &d.chunks()[c]
-			if !yield(i, *current.at(offset)) {
-				return
+			if place == int(current.to) {
+				c++
+				current = d.chunks()[c]
+				place = int(current.from)
 			}
-			if offset++; offset == current.length {
-				c, offset = c+1, 0
+			var s string
+			if s, place = current.after(place); !yield(i, s) {
+				return
 			}
 		}
 	}
@@ -232,13 +243,17 @@ func (d *Deque) Backward(start, stop int) iter.Seq2[int, string] {
 			return
 		}
 		c, offset := d.locate(stop)
+		current := d.chunks()[c]
+		place := current.find(offset + 1)
 		for i := stop; i >= start; i-- {
-			if !yield(i, *d.chunks()[c].at(offset)) {
-				return
-			}
-			if offset--; offset < 0 && i > start {
+			if place == int(current.from) {
 				c--
-				offset = d.chunks()[c].length - 1
+				current = d.chunks()[c]
+				place = int(current.to)
+			}
+			var s string
+			if s, place = current.before(place); !yield(i, s) {
+				return
 			}
 		}
 	}
@@ -247,10 +262,121 @@ func (d *Deque) Backward(start, stop int) iter.Seq2[int, string] {
 // Clone returns a copy. O(n).
 func (d *Deque) Clone() *Deque {
 	c := *d
-	c.first = 0
+	c.first, c.roomBytes = 0, 0
 	c.directory = make([]chunk, len(d.chunks()))
 	for i := range c.directory {
 		c.directory[i] = d.chunks()[i].clone()
+		c.roomBytes += len(c.directory[i].room)
 	}
 	return &c
+}
+
+func (d *Deque) chunks() []chunk { return d.directory[d.first:] }
+
+// newChunk returns a chunk for an element of this size: whole if there are others.
+func (d *Deque) newChunk(size int) (c chunk) {
+	if d.size > 0 && size < chunkAlone {
+		c.room = make([]byte, chunkBytes)
+		d.roomBytes += chunkBytes
+	}
+	return c
+}
+
+// openFront puts an empty chunk before the first. When the room before the first is
+// used up, as much is made as there are chunks, so that each chunk is moved a bounded
+// number of times.
+func (d *Deque) openFront(size int) {
+	if d.first == 0 {
+		room := len(d.directory)/2 + 1
+		directory := make([]chunk, room+len(d.directory))
+		copy(directory[room:], d.directory)
+		d.directory, d.first = directory, room
+	}
+	c := d.newChunk(size)
+	c.from, c.to = uint32(len(c.room)), uint32(len(c.room))
+	d.first--
+	d.directory[d.first] = c
+}
+
+// dropFront removes the first chunk, which is empty. The room left before the chunks
+// is given back when it outgrows them.
+func (d *Deque) dropFront() {
+	d.directory[d.first] = chunk{}
+	d.first++
+	if d.first > 8 && d.first > 2*len(d.chunks()) {
+		d.directory = slices.Clone(d.chunks())
+		d.first = 0
+	}
+}
+
+// removeFrom takes an element out of chunk c, and the chunk out when it becomes empty.
+func (d *Deque) removeFrom(c, offset int) {
+	chunk := &d.chunks()[c]
+	d.bytes -= chunk.remove(offset)
+	d.size--
+	if chunk.length > 0 {
+		return
+	}
+	d.roomBytes -= len(chunk.room)
+	switch {
+	case d.size == 0:
+		*d = Deque{}
+	case c == 0:
+		d.dropFront()
+	default:
+		d.directory = slices.Delete(d.directory, d.first+c, d.first+c+1)
+	}
+}
+
+// insertInto puts s before an element of chunk c. If it does not fit there, the chunk is
+// cut at that place, and s goes to the end of the first part, or between the parts.
+func (d *Deque) insertInto(c, offset int, s string) {
+	size := elementSize(len(s))
+	left := &d.chunks()[c]
+	if left.fits(size) {
+		d.roomBytes += left.insert(offset, s)
+		return
+	}
+	if offset > 0 {
+		rest := left.cut(offset)
+		d.roomBytes += len(rest.room)
+		d.directory = slices.Insert(d.directory, d.first+c+1, rest)
+		if left = &d.chunks()[c]; left.fits(size) {
+			d.roomBytes += left.pushBack(s)
+			return
+		}
+		c++
+	}
+	between := d.newChunk(size)
+	d.roomBytes += between.pushBack(s)
+	d.directory = slices.Insert(d.directory, d.first+c, between)
+}
+
+// join appends chunk c+1 to chunk c if both exist and fit in one with room to spare, so
+// that removals in the middle do not leave a trail of nearly empty chunks. The chunk
+// before c is left for a later removal.
+func (d *Deque) join(c int) {
+	chunks := d.chunks()
+	if c+1 >= len(chunks) || chunks[c].used()+chunks[c+1].used() > chunkBytes/2 {
+		return
+	}
+	d.roomBytes += chunks[c].append(&chunks[c+1]) - len(chunks[c+1].room)
+	d.directory = slices.Delete(d.directory, d.first+c+1, d.first+c+2)
+}
+
+// locate returns the chunk of position i, which must exist, and the place in it.
+func (d *Deque) locate(i int) (c, offset int) {
+	chunks := d.chunks()
+	if i < d.size/2 {
+		for ; i >= chunks[c].length; c++ {
+			i -= chunks[c].length
+		}
+		return c, i
+	}
+	c = len(chunks) - 1
+	fromEnd := d.size - i
+	for ; fromEnd > chunks[c].length; c-- {
+		fromEnd -= chunks[c].length
+	}
+	return c, chunks[c].length - fromEnd
 }

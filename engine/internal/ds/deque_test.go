@@ -23,12 +23,15 @@ func requireDeque(t fataler, d *Deque, model []string) {
 			t.Fatalf("At(%d) = %q, %v, want %q", i, got, ok, want)
 		}
 	}
-	chunks := d.chunks()
-	for i, c := range chunks {
-		inside := i > 0 && i < len(chunks)-1
-		if c.length == 0 || inside && !d.ragged && c.length != chunkMax {
-			t.Fatalf("chunk %d of %d has %d elements", i, len(chunks), c.length)
+	rooms := 0
+	for i, c := range d.chunks() {
+		rooms += len(c.room)
+		if c.length == 0 || c.from > c.to || int(c.to) > len(c.room) || c.find(0) != int(c.from) || c.find(c.length) != int(c.to) {
+			t.Fatalf("chunk %d of %d: %d elements from %d to %d of %d", i, len(d.chunks()), c.length, c.from, c.to, len(c.room))
 		}
+	}
+	if d.roomBytes != rooms {
+		t.Fatalf("%d bytes are counted, %d are there", d.roomBytes, rooms)
 	}
 }
 
@@ -55,6 +58,13 @@ func requireRange(t fataler, d *Deque, model []string, start, stop int) {
 	if low <= high && next != low-1 {
 		t.Fatalf("Backward(%d, %d) ends before %d", start, stop, next)
 	}
+}
+
+// lengths of elements: those that several, few and one fit into a chunk of, and whose
+// lengths have one, two and three digits.
+var lengths = []string{
+	"", "x", "long", strings.Repeat("a", 127), strings.Repeat("b", 128),
+	strings.Repeat("c", 700), strings.Repeat("d", chunkBytes), strings.Repeat("e", 1<<14),
 }
 
 // dequeRun holds a Deque and the slice that it should be equal to.
@@ -101,7 +111,7 @@ func (r *dequeRun) popMany(t *rapid.T) {
 func (r *dequeRun) insertMany(t *rapid.T) {
 	at := rapid.IntRange(-1, len(r.model)+1).Draw(t, "at")
 	for range rapid.IntRange(1, 200).Draw(t, "n") {
-		s := rapid.SampledFrom([]string{"", "x", "long"}).Draw(t, "s")
+		s := rapid.SampledFrom(lengths).Draw(t, "s")
 		ok := at >= 0 && at <= len(r.model)
 		if r.d.InsertAt(at, s) != ok {
 			t.Fatalf("InsertAt(%d) of %d is not %v", at, len(r.model), ok)
@@ -221,7 +231,7 @@ func TestDequeAsAQueueKeepsNoMoreThanItHolds(t *testing.T) {
 func TestDequeRemovalsLeaveNoTrailOfSmallChunks(t *testing.T) {
 	t.Parallel()
 	d := NewDeque()
-	for i := range 64 * chunkMax {
+	for i := range 64 * 128 {
 		d.PushBack(strconv.Itoa(i))
 	}
 	for i := d.Len() - 1; i >= 0; i-- {

@@ -70,6 +70,16 @@ func (d *Dict[V]) GetString(key string) (V, bool) {
 	return none, false
 }
 
+// Key returns the string that is held for key, and whether it is there. Another Dict that
+// is given it shares its bytes.
+func (d *Dict[V]) Key(key []byte) (held string, ok bool) {
+	at := d.find(view(key), d.hash(view(key)))
+	if at == 0 {
+		return "", false
+	}
+	return d.at(at).key, true
+}
+
 // Set stores v under key and says whether the key is new.
 func (d *Dict[V]) Set(key string, v V) (inserted bool) {
 	hash := d.hash(key)

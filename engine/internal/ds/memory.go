@@ -36,6 +36,9 @@ func (d *Dict[V]) MemoryBytes() int {
 	return total
 }
 
+// KeyBytes is the part of MemoryBytes that the bytes of the keys take.
+func (d *Dict[V]) KeyBytes() int { return d.keyBytes }
+
 // memoryBytes counts segments that are not there yet, or no longer: they are soon.
 func (t *table) memoryBytes() int {
 	if t.segments == nil {
@@ -46,12 +49,19 @@ func (t *table) memoryBytes() int {
 
 // MemoryBytes is how much of the heap the hash takes. O(1).
 func (h *Hash) MemoryBytes() int {
-	return int(unsafe.Sizeof(*h)) + h.fields.MemoryBytes() + h.valueBytes
+	total := int(unsafe.Sizeof(*h)) + h.row.memoryBytes()
+	if l := h.large; l != nil {
+		total += int(unsafe.Sizeof(*l)) + l.MemoryBytes() + l.valueBytes
+	}
+	return total
 }
 
 // MemoryBytes is how much of the heap the set takes. O(1).
 func (s *Set) MemoryBytes() int {
-	total := int(unsafe.Sizeof(*s)) + 8*cap(s.ints)
+	total := int(unsafe.Sizeof(*s)) + s.row.memoryBytes()
+	if s.ints != nil {
+		total += int(unsafe.Sizeof(*s.ints)) + StringBytes(cap(s.ints.bytes))
+	}
 	if s.members != nil {
 		total += int(unsafe.Sizeof(*s.members)) + s.members.MemoryBytes()
 	}
@@ -61,8 +71,12 @@ func (s *Set) MemoryBytes() int {
 // MemoryBytes is how much of the heap the sorted set takes. O(1). Of a tree of
 // many nodes it is taken that they are three quarters full.
 func (z *SortedSet) MemoryBytes() int {
-	total := int(unsafe.Sizeof(*z)) + z.scores.MemoryBytes()
-	root := z.order.root
+	total := int(unsafe.Sizeof(*z)) + z.row.memoryBytes()
+	if z.large == nil {
+		return total
+	}
+	total += int(unsafe.Sizeof(*z.large)) + z.large.scores.MemoryBytes()
+	root := z.large.order.root
 	switch {
 	case root == nil:
 		return total
@@ -74,14 +88,7 @@ func (z *SortedSet) MemoryBytes() int {
 
 // MemoryBytes is how much of the heap the list takes. O(1).
 func (d *Deque) MemoryBytes() int {
-	const rounding = 8 // of one string, on average
-	chunks := d.chunks()
-	total := int(unsafe.Sizeof(*d)) + cap(d.directory)*int(unsafe.Sizeof(chunk{})) + d.bytes + rounding*d.size
-	places := chunkMax * len(chunks)
-	if len(chunks) == 1 {
-		places = len(chunks[0].ring)
-	}
-	return total + places*int(unsafe.Sizeof(""))
+	return int(unsafe.Sizeof(*d)) + cap(d.directory)*int(unsafe.Sizeof(chunk{})) + d.roomBytes
 }
 
 // MemoryBytes is how much of the heap the stream takes. O(1): what a chunk takes is added

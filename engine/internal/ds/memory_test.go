@@ -12,6 +12,7 @@ import (
 func TestTheBytesOfStringsAreExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	h := NewHash()
+	h.Set([]byte("large"), strings.Repeat("v", rowBytes))
 	for i := range 20_000 {
 		field := []byte(strings.Repeat("f", r.IntN(40)) + fmt.Sprint(r.IntN(300)))
 		switch r.IntN(3) {
@@ -31,15 +32,15 @@ func TestTheBytesOfStringsAreExact(t *testing.T) {
 			fields += StringBytes(len(field))
 			values += StringBytes(len(value))
 		}
-		if h.fields.keyBytes != fields || h.valueBytes != values {
-			t.Fatalf("after %d changes: %d and %d bytes are counted, %d and %d are there", i, h.fields.keyBytes, h.valueBytes, fields, values)
+		if h.large.keyBytes != fields || h.large.valueBytes != values {
+			t.Fatalf("after %d changes: %d and %d bytes are counted, %d and %d are there", i, h.large.keyBytes, h.large.valueBytes, fields, values)
 		}
 	}
 	for field := range h.Clone().All() {
 		h.Delete([]byte(field))
 	}
-	if h.fields.keyBytes != 0 || h.valueBytes != 0 {
-		t.Errorf("%d and %d bytes are left of nothing", h.fields.keyBytes, h.valueBytes)
+	if h.large.keyBytes != 0 || h.large.valueBytes != 0 {
+		t.Errorf("%d and %d bytes are left of nothing", h.large.keyBytes, h.large.valueBytes)
 	}
 }
 

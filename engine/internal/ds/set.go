@@ -4,27 +4,31 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 )
 
-// Set is a set of strings. While all members are integers and not more than its Limits
-// say, it is a sorted array of them: 8 bytes a member, O(log n) to look one up, O(n) to
-// change. Afterwards it is a Dict, for good.
+// Set is a set of strings, in one of three forms; it goes from each to a later one when it
+// must, for good:
+//
+//	ints     all members are integers, and not more than its Limits say: a sorted array of
+//	         them (introw.go), O(log n) to look one up, O(n) to change
+//	row      small: a packed row
+//	members  a Dict
 type Set struct {
-	ints    []int64
-	members *Dict[struct{}] // nil while the members are in ints
+	row     packed          // empty in the other forms
+	ints    *intRow         // nil in the other forms
+	members *Dict[struct{}] // nil in the other forms
 	limits  *Limits
 }
 
 // NewSet returns an empty Set.
-func NewSet() *Set { return &Set{limits: &usual} }
+func NewSet() *Set { return &Set{ints: &intRow{}, limits: &usual} }
 
 // Within sets the limits for what is written from now on.
 func (s *Set) Within(limits *Limits) { s.limits = limits }
 
 // IsInts reports whether the set is kept as an array of integers.
-func (s *Set) IsInts() bool { return s.members == nil }
+func (s *Set) IsInts() bool { return s.ints != nil }
 
 // Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for such a set.
 func (s *Set) Encoding() string {
@@ -36,10 +40,13 @@ func (s *Set) Encoding() string {
 
 // Len returns the number of members.
 func (s *Set) Len() int {
-	if s.IsInts() {
-		return len(s.ints)
+	switch {
+	case s.IsInts():
+		return s.ints.len()
+	case s.members != nil:
+		return s.members.Len()
 	}
-	return s.members.Len()
+	return s.row.count
 }
 
 // Add adds member and says whether it is new. The bytes are copied if needed.
@@ -47,29 +54,49 @@ func (s *Set) Add(member []byte) bool {
 	if s.IsInts() {
 		n, ok := parseInt(member)
 		if ok {
-			at, found := slices.BinarySearch(s.ints, n)
+			at, found := s.ints.find(n)
 			if found {
 				return false
 			}
-			if len(s.ints) < s.limits.SetIntegers {
-				s.ints = slices.Insert(s.ints, at, n)
+			if s.ints.len() < s.limits.SetIntegers {
+				s.ints.insert(at, n)
 				return true
 			}
 		}
 		s.convert()
+	}
+	if s.members == nil {
+		if at, _ := s.row.find(member, 1); at >= 0 {
+			return false
+		}
+		if size := stringSize(len(member)); s.row.fits(size) {
+			end := len(s.row.bytes)
+			putString(s.row.splice(end, end, size), member)
+			s.row.count++
+			return true
+		}
+		s.enlarge()
 	}
 	return s.members.SetBytes(member, struct{}{})
 }
 
 // Remove removes member and says whether it was there.
 func (s *Set) Remove(member []byte) bool {
-	if !s.IsInts() {
+	if s.members != nil {
 		_, ok := s.members.Delete(member)
 		return ok
 	}
+	if !s.IsInts() {
+		at, end := s.row.find(member, 1)
+		if at >= 0 {
+			s.row.splice(at, end, 0)
+			s.row.count--
+		}
+		return at >= 0
+	}
 	at, found := s.findInt(member)
 	if found {
-		s.ints = slices.Delete(s.ints, at, at+1)
+		s.ints.remove(at)
 	}
 	return found
 }
@@ -80,6 +107,10 @@ func (s *Set) Has(member []byte) bool {
 		_, found := s.findInt(member)
 		return found
 	}
+	if s.members == nil {
+		at, _ := s.row.find(member, 1)
+		return at >= 0
+	}
 	_, ok := s.members.Get(member)
 	return ok
 }
@@ -87,23 +118,27 @@ func (s *Set) Has(member []byte) bool {
 // Random returns a random member, each with the same probability; ok is false if
 // there is none.
 func (s *Set) Random(r *rand.Rand) (member string, ok bool) {
-	if !s.IsInts() {
+	if s.members != nil {
 		member, _, ok = s.members.Random(r)
 		return member, ok
 	}
-	if len(s.ints) == 0 {
+	if s.Len() == 0 {
 		return "", false
 	}
-	return strconv.FormatInt(s.ints[r.IntN(len(s.ints))], 10), true
+	if !s.IsInts() {
+		return s.row.view(s.row.stringAt(s.row.random(r, 1))), true
+	}
+	return strconv.FormatInt(s.ints.at(r.IntN(s.ints.len())), 10), true
 }
 
-// Scan is one step of a walk; see Dict.Scan. Integers are all visited in one step.
+// Scan is one step of a walk; see Dict.Scan. Integers, or a packed row, are all visited in
+// one step.
 func (s *Set) Scan(cursor uint64, visit func(member string)) (next uint64) {
-	if !s.IsInts() {
+	if s.members != nil {
 		return s.members.Scan(cursor, func(member string, _ struct{}) { visit(member) })
 	}
-	for _, n := range s.ints {
-		visit(strconv.FormatInt(n, 10))
+	for member := range s.All() {
+		visit(member)
 	}
 	return 0
 }
@@ -116,6 +151,10 @@ func (s *Set) All() iter.Seq[string] {
 			s.allInts(yield)
 			return
 		}
+		if s.members == nil {
+			s.row.strings()(yield)
+			return
+		}
 		for member := range s.members.All() {
 			if !yield(member) {
 				return
@@ -125,12 +164,12 @@ func (s *Set) All() iter.Seq[string] {
 }
 
 func (s *Set) allInts(yield func(string) bool) {
-	for i := 0; i < len(s.ints); {
-		n := s.ints[i]
+	for i := 0; i < s.ints.len(); {
+		n := s.ints.at(i)
 		if !yield(strconv.FormatInt(n, 10)) {
 			return
 		}
-		if i < len(s.ints) && s.ints[i] == n { // else it was removed, and i is the next one
+		if i < s.ints.len() && s.ints.at(i) == n { // else it was removed, and i is the next one
 			i++
 		}
 	}
@@ -138,19 +177,34 @@ func (s *Set) allInts(yield func(string) bool) {
 
 // Clone returns a copy. O(n).
 func (s *Set) Clone() *Set {
-	c := &Set{ints: slices.Clone(s.ints), limits: s.limits}
+	c := &Set{row: s.row.clone(), limits: s.limits}
+	if s.ints != nil {
+		ints := s.ints.clone()
+		c.ints = &ints
+	}
 	if s.members != nil {
 		c.members = s.members.Clone(nil)
 	}
 	return c
 }
 
+// convert leaves the form of integers.
 func (s *Set) convert() {
-	s.members = NewDict[struct{}]()
-	for _, n := range s.ints {
-		s.members.Set(strconv.FormatInt(n, 10), struct{}{})
-	}
+	ints := s.ints
 	s.ints = nil
+	var text [20]byte
+	for i := range ints.len() {
+		s.Add(strconv.AppendInt(text[:0], ints.at(i), 10))
+	}
+}
+
+// enlarge makes a Dict of the row.
+func (s *Set) enlarge() {
+	s.members = NewDict[struct{}]()
+	for member := range s.row.strings() {
+		s.members.SetBytes([]byte(member), struct{}{})
+	}
+	s.row = packed{}
 }
 
 func (s *Set) findInt(member []byte) (at int, found bool) {
@@ -158,7 +212,7 @@ func (s *Set) findInt(member []byte) (at int, found bool) {
 	if !ok {
 		return 0, false
 	}
-	return slices.BinarySearch(s.ints, n)
+	return s.ints.find(n)
 }
 
 // parseInt reads a 64-bit integer in the one form that printing it gives back: no

@@ -3,6 +3,7 @@ package ds
 import (
 	"iter"
 	"math/rand/v2"
+	"strings"
 )
 
 // SortedSet holds distinct members, each with a score, ordered by score and, where
@@ -10,14 +11,20 @@ import (
 // in that order, from 0. Scores may be infinite but never NaN, which has no place in
 // an order: callers refuse it before.
 //
-// The members are held twice: in a Dict, which knows the score of a member, and in a
+// While it is small, it is one packed row (sortedrow.go), and all is O(n). Afterwards, for
+// good, the members are held twice: in a Dict, which knows the score of a member, and in a
 // counted B+tree (ranktree.go), which knows the order. The strings are shared.
 // A B+tree rather than the usual skip list: it needs a third of the memory, leaves the
 // collector few objects to look at, and reads neighbours from one place.
 type SortedSet struct {
+	row    sortedRow
+	large  *largeSorted
+	limits *Limits // nil once it has been too large for a listpack
+}
+
+type largeSorted struct {
 	scores Dict[float64]
 	order  rankTree
-	limits *Limits // nil once it has been too large for a listpack
 }
 
 // NewSortedSet returns an empty SortedSet.
@@ -56,7 +63,12 @@ func (z *SortedSet) Within(limits *Limits) {
 }
 
 // Len returns the number of members.
-func (z *SortedSet) Len() int { return z.scores.Len() }
+func (z *SortedSet) Len() int {
+	if z.large != nil {
+		return z.large.scores.Len()
+	}
+	return z.row.count
+}
 
 // Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for such a set.
 func (z *SortedSet) Encoding() string {
@@ -66,11 +78,17 @@ func (z *SortedSet) Encoding() string {
 	return "listpack"
 }
 
-// Score returns the score of member, and whether it is there. O(1), no allocation.
-func (z *SortedSet) Score(member []byte) (float64, bool) { return z.scores.Get(member) }
+// Score returns the score of member, and whether it is there. No allocation.
+func (z *SortedSet) Score(member []byte) (float64, bool) { return z.ScoreString(view(member)) }
 
-// ScoreString is Score for a string.
-func (z *SortedSet) ScoreString(member string) (float64, bool) { return z.scores.GetString(member) }
+// ScoreString is Score for a string. O(1).
+func (z *SortedSet) ScoreString(member string) (float64, bool) {
+	if z.large != nil {
+		return z.large.scores.GetString(member)
+	}
+	i, ok := z.row.find(member)
+	return i.score, ok
+}
 
 // Add adds member, or gives it a new score, and says whether it is new. O(log n).
 //
@@ -78,7 +96,7 @@ func (z *SortedSet) ScoreString(member string) (float64, bool) { return z.scores
 // and the sign of a new zero is kept only where Redis leaves the listpack encoding,
 // which writes zero as an integer.
 func (z *SortedSet) Add(member string, score float64) (inserted bool) {
-	old, present := z.scores.GetString(member)
+	old, present := z.ScoreString(member)
 	if present && old == score {
 		return false
 	}
@@ -89,11 +107,47 @@ func (z *SortedSet) Add(member string, score float64) (inserted bool) {
 		score = 0 // drops the sign
 	}
 	if present {
-		member = z.order.remove(ranked{old, member}).member // the string that z already holds
+		z.move(ranked{old, member}, score)
+		return false
 	}
-	z.scores.Set(member, score)
-	z.order.insert(ranked{score, member})
-	return !present
+	if z.large == nil {
+		if z.row.insert(ranked{score, member}) {
+			return true
+		}
+		z.enlarge()
+	}
+	z.large.scores.Set(member, score)
+	z.large.order.insert(ranked{score, member})
+	return true
+}
+
+// move gives a member that is there another score.
+func (z *SortedSet) move(from ranked, score float64) {
+	if z.large == nil {
+		i, _ := z.row.find(from.member)
+		z.row.remove(i)
+		if z.row.insert(ranked{score, i.member}) {
+			return
+		}
+		z.enlarge()
+		from.member = strings.Clone(i.member)
+	} else {
+		from.member = z.large.order.remove(from).member // the string that z already holds
+	}
+	z.large.scores.Set(from.member, score)
+	z.large.order.insert(ranked{score, from.member})
+}
+
+// enlarge leaves the form of a row.
+func (z *SortedSet) enlarge() {
+	z.large = &largeSorted{}
+	z.row.each(func(i *rowItem) bool {
+		r := ranked{i.score, strings.Clone(i.member)}
+		z.large.scores.Set(r.member, r.score)
+		z.large.order.insert(r)
+		return true
+	})
+	z.row = sortedRow{}
 }
 
 // Remove removes member and says whether it was there. O(log n).
@@ -101,9 +155,16 @@ func (z *SortedSet) Remove(member []byte) bool { return z.RemoveString(view(memb
 
 // RemoveString is Remove for a string.
 func (z *SortedSet) RemoveString(member string) bool {
-	score, ok := z.scores.DeleteString(member)
+	if z.large == nil {
+		i, ok := z.row.find(member)
+		if ok {
+			z.row.remove(i)
+		}
+		return ok
+	}
+	score, ok := z.large.scores.DeleteString(member)
 	if ok {
-		z.order.remove(ranked{score, member})
+		z.large.order.remove(ranked{score, member})
 	}
 	return ok
 }
@@ -115,24 +176,33 @@ func (z *SortedSet) RemoveRange(fromRank, toRank int) (removed int) {
 	if fromRank > toRank {
 		return 0
 	}
-	if removed = toRank - fromRank + 1; removed == z.Len() {
-		z.scores.Clear()
-		z.order = rankTree{}
+	removed = toRank - fromRank + 1
+	switch {
+	case z.large == nil:
+		z.row.removeRange(fromRank, toRank)
+		return removed
+	case removed == z.Len():
+		z.large.scores.Clear()
+		z.large.order = rankTree{}
 		return removed
 	}
 	for range removed {
-		z.scores.DeleteString(z.order.removeAt(fromRank).member)
+		z.large.scores.DeleteString(z.large.order.removeAt(fromRank).member)
 	}
 	return removed
 }
 
 // Rank returns the rank of member, and whether it is there. O(log n).
 func (z *SortedSet) Rank(member []byte) (int, bool) {
-	score, ok := z.scores.Get(member)
+	score, ok := z.Score(member)
 	if !ok {
 		return 0, false
 	}
-	return z.order.countBelow(ranked{score, view(member)}), true
+	r := ranked{score, view(member)}
+	if z.large == nil {
+		return z.row.countWhile(func(x ranked) bool { return x.less(&r) }), true
+	}
+	return z.large.order.countBelow(r), true
 }
 
 // At returns the member with the given rank and its score, or "" and 0 if no member
@@ -141,7 +211,11 @@ func (z *SortedSet) At(rank int) (member string, score float64) {
 	if rank < 0 || rank >= z.Len() {
 		return "", 0
 	}
-	r := z.order.at(rank)
+	if z.large == nil {
+		i := z.row.atRank(rank)
+		return i.member, i.score
+	}
+	r := z.large.order.at(rank)
 	return r.member, r.score
 }
 
@@ -149,8 +223,13 @@ func (z *SortedSet) At(rank int) (member string, score float64) {
 // z must not change meanwhile. O(log n) to begin, O(1) a member.
 func (z *SortedSet) Ascend(fromRank int) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
-		if fromRank := max(fromRank, 0); fromRank < z.Len() {
-			z.order.ascend(fromRank, yield)
+		fromRank := max(fromRank, 0)
+		switch {
+		case fromRank >= z.Len():
+		case z.large == nil:
+			z.row.ascend(fromRank, yield)
+		default:
+			z.large.order.ascend(fromRank, yield)
 		}
 	}
 }
@@ -159,8 +238,13 @@ func (z *SortedSet) Ascend(fromRank int) iter.Seq2[string, float64] {
 // is the last. z must not change meanwhile. O(log n) to begin, O(1) a member.
 func (z *SortedSet) Descend(fromRank int) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
-		if fromRank := min(fromRank, z.Len()-1); fromRank >= 0 {
-			z.order.descend(fromRank, yield)
+		fromRank := min(fromRank, z.Len()-1)
+		switch {
+		case fromRank < 0:
+		case z.large == nil:
+			z.row.descend(fromRank, yield)
+		default:
+			z.large.order.descend(fromRank, yield)
 		}
 	}
 }
@@ -168,24 +252,45 @@ func (z *SortedSet) Descend(fromRank int) iter.Seq2[string, float64] {
 // CountBelow returns how many members have a score below score, or, with orEqual, not
 // above it. It is also the rank of the first member that is not counted. O(log n).
 func (z *SortedSet) CountBelow(score float64, orEqual bool) int {
-	return z.order.countScoreBelow(score, orEqual)
+	if z.large == nil {
+		return z.row.countWhile(func(x ranked) bool { return x.score < score || orEqual && x.score == score })
+	}
+	return z.large.order.countScoreBelow(score, orEqual)
 }
 
 // CountLexBelow returns how many members are below member in byte order, or, with
 // orEqual, not above it. It has a meaning only where all scores are equal. O(log n).
 func (z *SortedSet) CountLexBelow(member string, orEqual bool) int {
-	return z.order.countMemberBelow(member, orEqual)
+	if z.large == nil {
+		return z.row.countWhile(func(x ranked) bool { return x.member < member || orEqual && x.member == member })
+	}
+	return z.large.order.countMemberBelow(member, orEqual)
 }
 
 // Random returns a random member, each with the same probability; ok is false if
 // there is none. O(1).
 func (z *SortedSet) Random(r *rand.Rand) (member string, score float64, ok bool) {
-	return z.scores.Random(r)
+	switch {
+	case z.large != nil:
+		return z.large.scores.Random(r)
+	case z.row.count == 0:
+		return "", 0, false
+	}
+	i := z.row.random(r)
+	return i.member, i.score, true
 }
 
-// Scan is one step of a walk in no particular order; see Dict.Scan.
+// Scan is one step of a walk in no particular order; see Dict.Scan. A packed row is
+// visited in one step.
 func (z *SortedSet) Scan(cursor uint64, visit func(member string, score float64)) (next uint64) {
-	return z.scores.Scan(cursor, visit)
+	if z.large != nil {
+		return z.large.scores.Scan(cursor, visit)
+	}
+	z.row.each(func(i *rowItem) bool {
+		visit(i.member, i.score)
+		return true
+	})
+	return 0
 }
 
 // All walks over all members in ascending order; it is Ascend(0).
@@ -193,5 +298,9 @@ func (z *SortedSet) All() iter.Seq2[string, float64] { return z.Ascend(0) }
 
 // Clone returns a copy. O(n).
 func (z *SortedSet) Clone() *SortedSet {
-	return &SortedSet{scores: *z.scores.Clone(nil), order: z.order.clone(), limits: z.limits}
+	c := &SortedSet{row: sortedRow{z.row.clone()}, limits: z.limits}
+	if z.large != nil {
+		c.large = &largeSorted{scores: *z.large.scores.Clone(nil), order: z.large.order.clone()}
+	}
+	return c
 }

@@ -524,13 +524,14 @@ func (m *Machine) Tick(nowUs int64) (more bool) {
 	m.sample(eventExpireCycle, m.options.Stopwatch()-began)
 	m.serveReady()
 	m.tickPersistence()
+	m.tickMemory()
 	return more
 }
 
 // NeedsTick reports whether Tick can have anything to do, now or later.
 func (m *Machine) NeedsTick() bool {
 	if m.paused() || m.memory.behind || m.limits.idleSec > 0 && len(m.sessions) > 0 ||
-		m.persistence.needsTick(m.space.Dirty) {
+		m.persistence.needsTick(m.space.Dirty) || m.memory.giveBack.owed(m.space.UsedBytes()) {
 		return true
 	}
 	for i := range keyspace.Databases {

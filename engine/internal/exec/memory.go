@@ -24,6 +24,8 @@ type memory struct {
 	samples  int64
 	short    bool // above the bound when the last command began, and nothing to evict
 	behind   bool // eviction has more to do, and goes on between commands
+
+	giveBack giveBack
 }
 
 const (

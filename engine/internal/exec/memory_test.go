@@ -57,7 +57,7 @@ func (d *driver) weighAll() (total int64) {
 		db.Each(func(key string, o *keyspace.Object) bool {
 			total += db.SizeOf([]byte(key), 0) - 40 - int64(ds.StringBytes(len(key)))
 			if o.ExpireAt() != 0 {
-				total -= 40 + int64(ds.StringBytes(len(key)))
+				total -= 40
 			}
 			return true
 		})

@@ -110,7 +110,9 @@ func (db *DB) SetExpire(key []byte, o *Object, atMs int64) {
 	case atMs == 0 && o.expireAt != 0:
 		db.volatile.Delete(key)
 	case atMs != 0 && o.expireAt == 0:
-		db.volatile.SetBytes(key, o)
+		if held, ok := db.objects.Key(key); ok { // one copy of the key for both
+			db.volatile.Set(held, o)
+		}
 	}
 	o.expireAt = atMs
 }

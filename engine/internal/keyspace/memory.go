@@ -93,7 +93,8 @@ func (s *Space) UsedBytes() (total int64) {
 
 // TableBytes is what the tables of keys take, without the values.
 func (db *DB) TableBytes() int64 {
-	return int64(db.objects.MemoryBytes()) + int64(db.volatile.MemoryBytes())
+	shared := db.volatile.KeyBytes() // with the other table
+	return int64(db.objects.MemoryBytes()) + int64(db.volatile.MemoryBytes()) - int64(shared)
 }
 
 // SizeOf is what one key and its value take; 0 if there is no such key.
@@ -105,7 +106,7 @@ func (db *DB) SizeOf(key []byte, nowMs int64) int64 {
 	}
 	total := weigh(o.Value) + entry + int64(ds.StringBytes(len(key)))
 	if o.expireAt != 0 {
-		total += entry + int64(ds.StringBytes(len(key)))
+		total += entry
 	}
 	return total
 }
