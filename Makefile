@@ -4,10 +4,10 @@ GO ?= go
 TOOL := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-deps fuzz bench bench-locks faults record lint fmt cover install
+.PHONY: help build test test-deps fuzz bench bench-locks bench-durability faults record lint fmt cover install
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
 build: ## build bin/signalbox
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/signalbox ./cmd/signalbox
@@ -36,6 +36,9 @@ bench: test-deps ## measure beside Redis and bare round trips; prints ratios
 
 bench-locks: test-deps ## measure locks beside redsync, redislock, rueidislock and the book's: ARGS=-quick for a first look
 	@$(GO) -C bench run . locks $(ARGS)
+
+bench-durability: test-deps ## measure the append-only file, snapshots and loading beside Redis: ARGS=-quick for a first look
+	@$(GO) -C bench run . durability $(ARGS)
 
 faults: test-deps ## break real servers under load, several times each, and write docs/faults.md
 	$(GO) run ./internal/faults/matrix -o docs/faults.md

@@ -50,3 +50,6 @@ func (r *report) explain(reasons map[string]string) {
 		}
 	}
 }
+
+// durabilityReasons are those of the subcommand durability.
+var durabilityReasons = map[string]string{}
