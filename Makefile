@@ -4,10 +4,10 @@ GO ?= go
 TOOL := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-deps fuzz bench bench-locks bench-durability faults record lint fmt cover install
+.PHONY: help build test test-deps fuzz bench bench-locks bench-durability bench-autocomplete faults record lint fmt cover install
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
 build: ## build bin/signalbox
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/signalbox ./cmd/signalbox
@@ -39,6 +39,9 @@ bench-locks: test-deps ## measure locks beside redsync, redislock, rueidislock a
 
 bench-durability: test-deps ## measure the append-only file, snapshots and loading beside Redis: ARGS=-quick for a first look
 	@$(GO) -C bench run . durability $(ARGS)
+
+bench-autocomplete: test-deps ## measure prefix lookups among a million entries beside the book's: ARGS='-entries 100000'
+	$(GO) test ./autocomplete -run '^$$' -bench Lookup -benchtime 20000x -timeout 30m $(ARGS)
 
 faults: test-deps ## break real servers under load, several times each, and write docs/faults.md
 	$(GO) run ./internal/faults/matrix -o docs/faults.md

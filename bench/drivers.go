@@ -24,14 +24,14 @@ type driveConfig struct {
 	Operations            int  // how many; 0: until the parent has enough
 }
 
-// window is what a driver did in a while.
-type window struct {
+// driven is what a driver did in a while.
+type driven struct {
 	Operations, Seconds     float64
 	MedianMs, P999Ms, MaxMs float64
 	Fault                   string
 }
 
-func (w window) rate() float64 { return w.Operations / w.Seconds }
+func (w driven) rate() float64 { return w.Operations / w.Seconds }
 
 // driver is the parent's side.
 type driver struct{ process *process }
@@ -55,7 +55,7 @@ func startDriver(on []int, config driveConfig) (*driver, error) {
 }
 
 // window ends the window that has begun with the last call, or with the driver.
-func (d *driver) window() (w window, err error) {
+func (d *driver) window() (w driven, err error) {
 	if err := d.process.tell("window"); err != nil {
 		return w, err
 	}
@@ -63,7 +63,7 @@ func (d *driver) window() (w window, err error) {
 }
 
 // result waits for the end of a driver that has a number of operations.
-func (d *driver) result() (w window, err error) {
+func (d *driver) result() (w driven, err error) {
 	if err := d.process.hear(&w); err != nil {
 		return w, err
 	}
@@ -76,10 +76,10 @@ func (d *driver) result() (w window, err error) {
 func (d *driver) stop() { d.process.stop() }
 
 // drive runs a driver of a number of operations.
-func drive(on []int, config driveConfig) (window, error) {
+func drive(on []int, config driveConfig) (driven, error) {
 	d, err := startDriver(on, config)
 	if err != nil {
-		return window{}, err
+		return driven{}, err
 	}
 	defer d.stop()
 	return d.result()
@@ -104,8 +104,8 @@ func (t *tally) note(took time.Duration, answers int) {
 }
 
 // sum is the window that ends now.
-func (t *tally) sum() window {
-	w := window{Seconds: time.Since(t.began).Seconds()}
+func (t *tally) sum() driven {
+	w := driven{Seconds: time.Since(t.began).Seconds()}
 	for i := range t.ticks {
 		w.Operations += float64(t.ticks[i].Load())
 	}
@@ -182,7 +182,7 @@ func driveRole(_ context.Context, config []byte) error {
 }
 
 // cut ends a window and begins the next one.
-func (l *load) cut() window {
+func (l *load) cut() driven {
 	w := l.tally.Swap(&tally{began: time.Now()}).sum()
 	if fault := l.fault.Load(); fault != nil {
 		w.Fault = (*fault).Error()

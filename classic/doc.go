@@ -24,6 +24,7 @@
 //	delayed.go          delayed tasks in a ZSET                           6.4.2
 //	chat.go             Chat: messages that wait for who is away          6.5.2
 //	market.go           Market: trade by WATCH, under a lock, by a script 4.4, 6.2, 11.3
+//	autocomplete.go     Guild: names by prefix, between two markers       6.1.2
 //	token.go            Logins: one command at a time, or pipelined       4.5
 //	progress.go         Progress: work and position in one transaction    4.1.1
 //	sync.go             WaitForSync of a replica                          4.2

@@ -28,7 +28,11 @@ const viewedMost = 25
 //     not exclude it; and others see what is half done.
 //   - A client whose clock is behind records a view as older than what was
 //     viewed before, and the trimming removes it at once.
-type Logins struct{ Client }
+type Logins struct {
+	Client
+	// Prefix goes before every key, so that two records can share a server; "" in the book.
+	Prefix string
+}
 
 // UpdateToken records that a user was seen, and the item that was viewed; ""
 // for none.
@@ -64,15 +68,17 @@ func (l Logins) UpdateTokenPipelined(ctx context.Context, token, user, item stri
 
 // update is the commands, in their order.
 func (l Logins) update(ctx context.Context, token, user, item string, send func(func(redis.Cmdable) error)) {
-	now, viewed := score(l.clock().Now()), "viewed:"+token
-	send(func(c redis.Cmdable) error { return c.HSet(ctx, "login:", token, user).Err() })
-	send(func(c redis.Cmdable) error { return c.ZAdd(ctx, "recent:", redis.Z{Score: now, Member: token}).Err() })
+	now, viewed := score(l.clock().Now()), l.Prefix+"viewed:"+token
+	send(func(c redis.Cmdable) error { return c.HSet(ctx, l.Prefix+"login:", token, user).Err() })
+	send(func(c redis.Cmdable) error {
+		return c.ZAdd(ctx, l.Prefix+"recent:", redis.Z{Score: now, Member: token}).Err()
+	})
 	if item == "" {
 		return
 	}
 	send(func(c redis.Cmdable) error { return c.ZAdd(ctx, viewed, redis.Z{Score: now, Member: item}).Err() })
 	send(func(c redis.Cmdable) error { return c.ZRemRangeByRank(ctx, viewed, 0, -viewedMost-1).Err() })
-	send(func(c redis.Cmdable) error { return c.ZIncrBy(ctx, "viewed:", -1, item).Err() })
+	send(func(c redis.Cmdable) error { return c.ZIncrBy(ctx, l.Prefix+"viewed:", -1, item).Err() })
 }
 
 func (l Logins) check(token, user string) error {

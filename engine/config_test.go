@@ -148,7 +148,7 @@ func TestWrongConfigurationIsRefusedWithItsPlace(t *testing.T) {
 		"maxmemory 1 2":                       "x.conf:2: maxmemory 1 2: wrong number of arguments",
 		"maxmemory":                           "x.conf:2: maxmemory: wrong number of arguments",
 		"timeout \"1":                         "x.conf:2: timeout \"1: Unbalanced quotes in configuration line",
-		"appendonly yes":                      "x.conf:2: appendonly yes: this engine cannot do that",
+		"appendonly perhaps":                  "x.conf:2: appendonly perhaps: argument must be 'yes' or 'no'",
 		"replicaof 127.0.0.1 1":               "x.conf:2: replicaof 127.0.0.1 1: this engine cannot do that",
 		"databases 17":                        "x.conf:2: databases 17: argument must be between 16 and 16 inclusive",
 		"rename-command FLUSHALL \"\"":        "commands cannot be renamed here",
@@ -289,9 +289,9 @@ func TestParametersWithoutMeaningAreRefused(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, dial(t))
 	for _, c := range []struct{ name, value, want string }{
-		{"appendonly", "yes", "means nothing in this engine"},
+		{"appendonly", "yes", "data is kept in memory only"},
 		{"appendonly", "no", "OK"},
-		{"save", "60 1", "means nothing in this engine"},
+		{"save", "60 1", "data is kept in memory only"},
 		{"save", "", "OK"},
 		{"save", "60", "Invalid save parameters"},
 		{"port", "1", "only when it starts"},

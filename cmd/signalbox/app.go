@@ -131,7 +131,8 @@ starts on demand and ends itself when nobody needs it.`,
 		"redis://, rediss:// (TLS), unix://, redis+sentinel://, redis+cluster://")
 	flags.BoolVar(&a.json, "json", false, "print JSON for programs")
 	root.AddCommand(a.runCommand(), a.lsCommand(), a.inspectCommand(), a.resizeCommand(), a.releaseCommand(), a.serveCommand(), a.versionCommand(),
-		a.functionsCommand(), a.watchCommand(), a.deadlocksCommand(), a.topCommand(), a.checkAOFCommand(), a.checkRDBCommand())
+		a.functionsCommand(), a.watchCommand(), a.deadlocksCommand(), a.topCommand(), a.checkAOFCommand(), a.checkRDBCommand(),
+		a.benchCommand(), a.raceCommand())
 	return root
 }
 

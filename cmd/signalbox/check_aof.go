@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,7 +56,9 @@ problem, torn}], problem, ok, discard: {bytes, requests, lines}, trimmed}.`,
 }
 
 func (a *app) checkAOF(path string, f checkAOFFlags) error {
-	report, err := check.AOF(path, f.timestamp, a.progress())
+	progress := a.newProgress()
+	report, err := check.AOF(path, f.timestamp, progress.reading)
+	progress.clear()
 	if err != nil {
 		return err
 	}
@@ -173,16 +174,7 @@ func (a *app) printTail(path string, size int64, tail *check.Tail) {
 	}
 }
 
-// progress tells a person at the terminal how far the reading is, if it takes long.
-func (a *app) progress() check.Progress {
-	if !isTerminal(a.stderr) || a.json {
-		return nil
-	}
-	began, told := time.Now(), time.Time{}
-	return func(read, size int64) {
-		if now := time.Now(); now.Sub(began) > 2*time.Second && now.Sub(told) > time.Second {
-			told = now
-			fmt.Fprintf(a.stderr, "%d%% of %d MiB\n", read*100/max(size, 1), size>>20)
-		}
-	}
+// reading tells how far the reading of a file is.
+func (p *progress) reading(read, size int64) {
+	p.say(func() string { return fmt.Sprintf("%d%% of %d MiB", read*100/max(size, 1), size>>20) })
 }

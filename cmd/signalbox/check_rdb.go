@@ -21,7 +21,9 @@ it is damaged. The exit status is 0 if it is whole and its checksum right, and e
 JSON: {file, size_bytes, version, aux: [{name, value}], functions, databases: [{db,
 keys, volatile, expired, types}], ok_up_to, last_key, problem}.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			report, err := check.RDB(args[0], a.progress())
+			progress := a.newProgress()
+			report, err := check.RDB(args[0], progress.reading)
+			progress.clear()
 			if err != nil {
 				return err
 			}

@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"status": exitsWith, "until": until, "untilfile": untilFile, "signal": signalOwner, "serving": serving,
-			"certificate": certificate,
+			"certificate": certificate, "report": checkReport, "pictures": checkPictures,
 			"redis": func(ts *testscript.TestScript, _ bool, args []string) {
 				addr := difftest.Redis(t, args...).Addr
 				host, port, err := net.SplitHostPort(addr)

@@ -6,9 +6,10 @@
 // local engine that starts on demand), and for run: runflags.go (what is asked
 // for), waiting.go (what is said while it waits), child_*.go (the process
 // group under a permit, per operating system) and guard.go (ends the group
-// before its lease). The next subcommand is a file with a method of app that
-// returns its cobra.Command, listed in app.root, and a script in
-// testdata/script.
+// before its lease). For bench: bench_engine.go (the engine that it measures),
+// bench_tables.go and bench_charts.go. The next subcommand is a file with a
+// method of app that returns its cobra.Command, listed in app.root, and a
+// script in testdata/script.
 package main
 
 import (

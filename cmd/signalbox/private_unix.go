@@ -75,6 +75,12 @@ func listenUnix(path string) (net.Listener, error) {
 // detach makes a process the leader of a session of its own.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
+// leash is detach for a process that must not outlive the thread that starts it.
+func leash(cmd *exec.Cmd) {
+	detach(cmd)
+	dieWithParent(cmd.SysProcAttr)
+}
+
 // withoutExtras runs start with the files that we were given beyond the standard streams (a shell's exec 3>file) hidden
 // from what it starts. The command under `run` gets them; a process that lives on must not hold them open.
 func withoutExtras(start func() error) error {

@@ -150,7 +150,10 @@ func shrink(stream []query, d *difference, a, b Dial) ([]query, *difference) {
 func Requests(seed uint64) iter.Seq[[]string] {
 	s := newSource(seed, grammar(), bitGrammar())
 	return func(yield func([]string) bool) {
-		for yield(s.next().words) {
+		for {
+			if words := s.next().words; len(words) > 0 && !yield(words) {
+				return
+			}
 		}
 	}
 }

@@ -57,9 +57,8 @@ func grammar() []template {
 		// What was made to expire in a thousand seconds does so when the server
 		// that was asked later says so.
 		{"", onlyKind, []string{"EXPIRETIME $key", "PEXPIRETIME $key"}},
-		{"", onlyKind, []string{"DUMP $key"}},
-		// How often Redis itself refers to a value: a request that waits for EXEC counts, a copied number does not.
-		{"", onlyKind, []string{"OBJECT REFCOUNT $key"}},
+		// Redis counts a request that waits for EXEC as a reference, and a copied number not.
+		{"", onlyKind, []string{"DUMP $key", "OBJECT REFCOUNT $key"}},
 		{"", mode{}, []string{"EVAL return(redis.call('RESTORE',KEYS[1],0,redis.call('DUMP',KEYS[2]),'REPLACE')) 2 $key $key"}},
 		{"", anyOrder, []string{"KEYS {*|str*|l?st:*|[sz]*}", "SCAN 0 COUNT 100000 {|MATCH *1|TYPE list}"}},
 		{"", onlyKind, []string{"RANDOMKEY", "SCAN 0 COUNT 100000"}},

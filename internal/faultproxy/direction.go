@@ -105,11 +105,7 @@ func (d *direction) write(queue <-chan piece) {
 
 // deliver waits until a piece is due and may pass, and reports whether the link may live on.
 func (d *direction) deliver(next piece) bool {
-	timer := time.NewTimer(time.Until(next.due))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-d.link.gone:
+	if !d.await(next.due) {
 		return false
 	}
 	for {
@@ -133,6 +129,25 @@ func (d *direction) deliver(next piece) bool {
 		}
 		return d.pass(next.bytes, fault.CutAfter)
 	}
+}
+
+// coarse is how late a timer of Go may be on a quiet machine, and more: the runtime sleeps in whole milliseconds.
+const coarse = 2 * time.Millisecond
+
+// await waits for a moment, a timer for most of the time and exactly for the rest. It reports whether the link is there
+// still.
+func (d *direction) await(due time.Time) bool {
+	if most := time.Until(due) - coarse; most > 0 {
+		timer := time.NewTimer(most)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-d.link.gone:
+			return false
+		}
+	}
+	sleepUntil(due)
+	return true
 }
 
 // pass writes bytes, up to where the link is to be cut.

@@ -3,7 +3,8 @@
 //
 //	proxy      listens, keeps the connections, is told the Fault (proxy.go)
 //	link       one connection: two directions (link.go)
-//	direction  reads, and hands on when it may; what is late waits in a short queue (direction.go)
+//	direction  reads, and hands on when it may; what is late waits in a short queue (direction.go), to a fraction of a
+//	           millisecond (sleep_*.go)
 //
 // TCP does not lose bytes in the middle of a stream. So there are two ways for nothing to arrive: Hold keeps the bytes
 // until the network is well, as a partition that heals does; Drop throws them away, and a connection that has lost some

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net"
 	"sync"
-	"testing"
 	"time"
 )
 
@@ -30,6 +29,7 @@ type Direction struct {
 // Proxy stands between clients and one server.
 type Proxy struct {
 	listener net.Listener
+	network  string // that the server is reached by
 	serving  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -42,8 +42,16 @@ type Proxy struct {
 	closed  bool
 }
 
+// TB is what Start needs of a test. It is not testing.TB, so that programs that use a proxy hold nothing of testing.
+type TB interface {
+	Helper()
+	Cleanup(fn func())
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // Start returns a proxy of the server at an address, closed at the end of the test.
-func Start(t testing.TB, target string) *Proxy {
+func Start(t TB, target string) *Proxy {
 	t.Helper()
 	p, err := Listen(target)
 	if err != nil {
@@ -57,13 +65,16 @@ func Start(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Listen returns a proxy of the server at an address. The caller closes it.
-func Listen(target string) (*Proxy, error) {
+// Listen returns a proxy of the server at a TCP address. The caller closes it.
+func Listen(target string) (*Proxy, error) { return ListenFor("tcp", target) }
+
+// ListenFor is Listen for a server on a network of package net: tcp, or unix with the path of the socket.
+func ListenFor(network, target string) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{listener: listener, target: target, changed: make(chan struct{}), links: make(map[*link]bool)}
+	p := &Proxy{listener: listener, network: network, target: target, changed: make(chan struct{}), links: make(map[*link]bool)}
 	p.serving.Go(p.accept)
 	return p, nil
 }
@@ -138,7 +149,7 @@ func (p *Proxy) serve(client net.Conn) {
 	p.mu.Lock()
 	target := p.target
 	p.mu.Unlock()
-	server, err := net.DialTimeout("tcp", target, dialPatience)
+	server, err := net.DialTimeout(p.network, target, dialPatience)
 	if err != nil {
 		_ = client.Close() // the client sees that nobody is there
 		return

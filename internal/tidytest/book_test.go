@@ -60,7 +60,7 @@ var bookListings = map[string]string{
 var (
 	exampleBlock = regexp.MustCompile("(?ms)^```redis\n(.*?)^```")
 	exampleLine  = regexp.MustCompile(`(?m)^\w*> ([A-Za-z]+)`)
-	identifier   = regexp.MustCompile("`(classic|signalbox)\\.([A-Z]\\w*(?:\\.[A-Z]\\w*)?)`")
+	identifier   = regexp.MustCompile("`(classic|signalbox|autocomplete)\\.([A-Z]\\w*(?:\\.[A-Z]\\w*)?)`")
 	namedTest    = regexp.MustCompile("`(Test\\w+)`")
 	pageLink     = regexp.MustCompile(`\]\([a-z0-9]+\.md(#[^)]*)?\)`)
 )
@@ -161,7 +161,10 @@ func runsOnBoth(file, test string) bool {
 
 func TestGoThatTheBookNamesExists(t *testing.T) {
 	base, named := root(t), 0
-	exported := map[string]map[string]bool{"classic": identifiers(t, filepath.Join(base, "classic")), "signalbox": identifiers(t, base)}
+	exported := map[string]map[string]bool{"signalbox": identifiers(t, base)}
+	for _, name := range []string{"classic", "autocomplete"} {
+		exported[name] = identifiers(t, filepath.Join(base, name))
+	}
 	for _, path := range bookPages(t) {
 		for _, m := range identifier.FindAllStringSubmatch(read(t, path), -1) {
 			named++

@@ -101,10 +101,13 @@ func (m *Machine) followPersistence() {
 		return nil
 	})
 	m.settings.OnChange("appendonly", func() error {
-		if !m.Kept() {
+		switch {
+		case m.Kept():
+			return m.followAppendOnly()
+		case m.settings.Bool("appendonly"):
 			return inMemory
 		}
-		return m.followAppendOnly()
+		return nil
 	})
 }
 

@@ -56,6 +56,9 @@ func (s *Session) Blocked() (number uint64, untilUs int64, ok bool) {
 	return s.blocked.number, s.blocked.untilUs, true
 }
 
+// Disturbed reports whether a key that the session watches has changed.
+func (s *Session) Disturbed(nowUs int64) bool { return s.watch.Broken(nowUs / 1000) }
+
 // Closing reports whether the connection is to be closed once its replies have
 // been written.
 func (s *Session) Closing() bool { return s.closing }
