@@ -196,7 +196,10 @@ func (l *loading) records(from io.Reader, options exec.LoadOptions) (rest io.Rea
 			if err == nil {
 				err = l.store(loader, batch)
 			}
-			spare <- batch
+			select {
+			case spare <- batch:
+			default: // the reader was faster, and has enough
+			}
 		}
 		stored <- err
 	}()
