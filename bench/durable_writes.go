@@ -58,7 +58,7 @@ func (w *writes) measure(ctx context.Context, b *durableBench, server string) er
 
 func (t *writeTest) measure(ctx context.Context, b *durableBench, server string) error {
 	s, err := startKeeper(ctx, server, b.cores.server, b.data(),
-		"appendonly=yes", "appendfsync="+t.policy, "auto-aof-rewrite-percentage=0")
+		"save=", "appendonly=yes", "appendfsync="+t.policy, "auto-aof-rewrite-percentage=0")
 	if err != nil {
 		return err
 	}
