@@ -36,6 +36,7 @@ type keeper struct {
 	// Guarded by the engine's lock.
 	log      *aof.Log // nil: there is no append-only file
 	appended int64
+	served   int64 // batches
 	policy   aof.Policy
 	job      *job
 	saveErr  error // of the last snapshot
@@ -90,6 +91,7 @@ func (a *aftermath) settle() {
 
 // append adds what a batch has changed. The lock is held.
 func (k *keeper) append(requests []byte) {
+	k.served++
 	if len(requests) > 0 && k.log != nil {
 		seq, _ := k.log.Append(requests) // whoever has appended commits: that bounds it
 		k.appended = k.committer.Load().began + seq
