@@ -143,7 +143,8 @@ func (s *server) save(ctx context.Context, every time.Duration, meanwhile func()
 	}
 }
 
-// copyFolder copies what a server has written for another one to load.
+// copyFolder copies what a server has written for another one to load, and has it written to the disk: the engine makes
+// sure of that at its start, and what the copy has left to the system is not its business.
 func copyFolder(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return err
@@ -157,5 +158,14 @@ func copyFolder(from, to string) error {
 			return err
 		}
 	}
-	return nil
+	return filepath.WalkDir(to, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		file, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(file.Sync(), file.Close())
+	})
 }
