@@ -19,7 +19,7 @@ import (
 //
 //	keeper.go  the log at work, and what happens when the disk fails
 //	load.go    from the folder to the machine, at the start
-//	job.go     snapshots and rewrites, in the background
+//	job.go     snapshots and rewrites, in the background; pace.go how they share a core
 //
 // Invariant P1: what a connection has sent was committed before (conn.until).
 // Invariant P2: a job begins at an instant of the log: all that was changed before has
