@@ -32,6 +32,16 @@
 //	lock_aims.go    the aims of the design
 //	reasons.go      why some are missed
 //
+// `go -C bench run . durability`, or `make bench-durability`, is all about data that is kept in a folder, and takes ten
+// minutes; ARGS=-markdown also writes docs/benchmarks-durability.md:
+//
+//	durability.go        its flags and its rounds
+//	keepers.go           the servers, with a folder
+//	drivers.go           the load: keys in any order, latencies in windows of time
+//	durable_writes.go    SET with the append-only file on
+//	durable_snapshot.go  latency, throughput and memory during BGSAVE
+//	durable_load.go      from the start of a process until all is loaded
+//
 // The program starts itself again for each role that must be a process of its own; see roles in main.go. A new
 // measurement is one file with a function that returns a section, and one line in measure.
 package main

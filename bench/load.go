@@ -192,14 +192,18 @@ func (t *loadTest) countLeases(ctx context.Context, client *redis.Client) (int64
 	return client.ZCard(ctx, t.leases).Result()
 }
 
-// benchmark runs redis-benchmark and returns operations per second.
 func benchmark(e effort, on *server, pipeline, n int, args []string) (float64, error) {
+	return redisBenchmark(e.cores.client, on, loadConnections, pipeline, n, args)
+}
+
+// redisBenchmark runs redis-benchmark on the given cores and returns operations per second.
+func redisBenchmark(cores []int, on *server, connections, pipeline, n int, args []string) (float64, error) {
 	path, err := exec.LookPath("redis-benchmark")
 	if err != nil {
 		return 0, errors.New("redis-benchmark is not on PATH; `make test-deps` installs it on Debian")
 	}
-	p, err := start(e.cores.client, path, append([]string{
-		"-h", "127.0.0.1", "-p", on.port(), "-c", strconv.Itoa(loadConnections), "-d", "64", "-r", loadRange,
+	p, err := start(cores, path, append([]string{
+		"-h", "127.0.0.1", "-p", on.port(), "-c", strconv.Itoa(connections), "-d", "64", "-r", loadRange,
 		"-n", strconv.Itoa(n), "-P", strconv.Itoa(pipeline), "--csv",
 	}, args...)...)
 	if err != nil {

@@ -65,7 +65,7 @@ func runLocks(ctx context.Context, args []string) error {
 	quick := flags.Bool("quick", false, "one short round and fewer client counts, under three minutes: for a first look")
 	only := flags.String("only", "", "measure these parts, separated by commas: uncontended, mutex, semaphore, crowd, waiting")
 	asJSON := flags.Bool("json", false, "print the report as JSON")
-	markdown := flags.Bool("markdown", false, "also write the report to "+markdownPath)
+	markdown := flags.Bool("markdown", false, "also write the report to "+locksPage)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func runLocks(ctx context.Context, args []string) error {
 		r.Command += fmt.Sprintf(" ARGS=%q", strings.Join(args, " "))
 	}
 	if *markdown {
-		if err := writeMarkdown(r); err != nil {
+		if err := writeMarkdown(r, "Locks and semaphores, measured", locksPage); err != nil {
 			return err
 		}
 	}

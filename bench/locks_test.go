@@ -43,8 +43,8 @@ func TestMissesGetTheNearestReason(t *testing.T) {
 			t.Errorf("the reason of %q is %q, want %q", s.Aims[i].What, got, want)
 		}
 	}
-	page := markdownOf(r)
-	for _, want := range []string{"| x\\|y |", "MISS, Redis, rate: slower", "Of 4 aims 1 are met and 3 missed"} {
+	page := markdownOf(r, "Title")
+	for _, want := range []string{"# Title", "| x\\|y |", "MISS, Redis, rate: slower", "Of 4 aims 1 are met and 3 missed"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}

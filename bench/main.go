@@ -44,6 +44,8 @@ var roles = map[string]func(ctx context.Context, config []byte) error{
 	"contended":   contendedRole,
 	"waiting":     waitingRole,
 	"cycles":      cyclesRole,
+	"keep":        keepRole,
+	"drive":       driveRole,
 }
 
 func main() {
@@ -60,6 +62,9 @@ func run() error {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "locks" {
 		return runLocks(ctx, os.Args[2:])
+	}
+	if len(os.Args) > 1 && os.Args[1] == "durability" {
+		return runDurability(ctx, os.Args[2:])
 	}
 	quick := flag.Bool("quick", false, "one short round, less than a minute: for a first look")
 	only := flag.String("only", "", "measure one part: `locks` or engine")

@@ -6,16 +6,21 @@ import (
 	"strings"
 )
 
-// markdownPath is where the page goes, as seen from the folder of this program, in which make starts it.
-const markdownPath = "../docs/benchmarks-locks.md"
+// Where the pages go, as seen from the folder of this program, in which make starts it.
+const (
+	locksPage      = "../docs/benchmarks-locks.md"
+	durabilityPage = "../docs/benchmarks-durability.md"
+)
 
-func writeMarkdown(r *report) error { return os.WriteFile(markdownPath, []byte(markdownOf(r)), 0o644) }
+func writeMarkdown(r *report, title, path string) error {
+	return os.WriteFile(path, []byte(markdownOf(r, title)), 0o644)
+}
 
 // markdownOf is the report as a page: machine and command, tables, aims, and why some are missed.
-func markdownOf(r *report) string {
+func markdownOf(r *report, title string) string {
 	var out strings.Builder
 	m := r.Machine
-	fmt.Fprintf(&out, "# Locks and semaphores, measured\n\nWritten by `%s` in %.0f s. ", r.Command, r.Seconds)
+	fmt.Fprintf(&out, "# %s\n\nWritten by `%s` in %.0f s. ", title, r.Command, r.Seconds)
 	fmt.Fprintf(&out, "%s, %d cores; %s; %s; Redis %s; %s; load before %s, after %s.\n\n",
 		m.CPU, m.Cores, m.Kernel, m.Go, m.Redis, m.Pinned, m.Load, r.LoadAfter)
 	out.WriteString("Figures of one run compare; figures of different machines, or of different runs, do not.\n")

@@ -140,6 +140,36 @@ func (p *process) cpu() time.Duration {
 	return time.Duration(ticks) * tick
 }
 
+// memory is how many bytes of memory the process and its children take, what they share counted once. It is 0 where
+// /proc does not tell.
+func (p *process) memory() int64 {
+	pid := strconv.Itoa(p.command.Process.Pid)
+	all := pssOf(pid)
+	children, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
+	if err != nil {
+		return all
+	}
+	for child := range strings.FieldsSeq(string(children)) {
+		all += pssOf(child)
+	}
+	return all
+}
+
+// pssOf is the proportional share of a process that may have ended.
+func pssOf(pid string) int64 {
+	text, err := os.ReadFile("/proc/" + pid + "/smaps_rollup")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "Pss: %d kB", &kib); n == 1 {
+			return kib << 10
+		}
+	}
+	return 0
+}
+
 // The child's side of tell and hear.
 
 var roleInput = bufio.NewReader(os.Stdin)

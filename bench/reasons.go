@@ -50,3 +50,13 @@ func (r *report) explain(reasons map[string]string) {
 		}
 	}
 }
+
+// durabilityReasons are those of the subcommand durability.
+var durabilityReasons = map[string]string{
+	"SET, everysec, 50 clients, -P 1": "a goroutine for each connection reads, commits and answers by itself, and waits for " +
+		"whoever writes for all; Redis does it in one loop. The server's CPU per operation shows it.",
+	"loading the append-only file": "each request runs as a command of its own, and the index of the keys grows step by step " +
+		"beside it: nobody knows beforehand how many there will be, as a snapshot says. In a profile the index is a third.",
+	"GET during a snapshot: rate": "the snapshot has a third of the core while clients want something. Two processes of Redis " +
+		"share a core by halves; if others want it too, they have two parts of it and the engine one.",
+}

@@ -93,7 +93,8 @@ func (s *servers) stop() {
 	_ = os.RemoveAll(s.folder) // what is left is in the system's folder for such things
 }
 
-func startRedis(ctx context.Context, on []int, folder string) (*server, error) {
+// startRedis starts one that keeps nothing, unless the arguments say otherwise.
+func startRedis(ctx context.Context, on []int, folder string, args ...string) (*server, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, errors.New("redis-server is not on PATH; `make test-deps` installs it on Debian")
@@ -107,8 +108,10 @@ func startRedis(ctx context.Context, on []int, folder string) (*server, error) {
 		return nil, err
 	}
 	s := &server{name: "Redis", addr: addr}
-	s.process, err = start(on, path, "--bind", "127.0.0.1", "--port", s.port(), "--dir", folder,
-		"--save", "", "--appendonly", "no", "--loglevel", "warning", "--logfile", "redis.log")
+	s.process, err = start(on, path, append([]string{
+		"--bind", "127.0.0.1", "--port", s.port(), "--dir", folder,
+		"--save", "", "--appendonly", "no", "--loglevel", "warning", "--logfile", "redis.log",
+	}, args...)...)
 	if err != nil {
 		return nil, err
 	}

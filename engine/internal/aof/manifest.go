@@ -241,7 +241,9 @@ func writeManifest(d disk.Disk, names Names, m *Manifest) error {
 // leadingInt reads a number as C's atoll does: blanks, a sign, digits, and no matter what
 // follows. What is too large is the largest.
 func leadingInt(text string) int64 {
-	text = strings.TrimLeft(text, " \t\n\v\f\r")
+	if text != "" && text[0] <= ' ' { // seldom, and trimming is not for nothing
+		text = strings.TrimLeft(text, " \t\n\v\f\r")
+	}
 	negative := strings.HasPrefix(text, "-")
 	if negative || strings.HasPrefix(text, "+") {
 		text = text[1:]

@@ -34,6 +34,8 @@ type job struct {
 	began     time.Time
 	peakBytes int64
 	relief    chan struct{} // closed when less waits; nil when nobody has to wait. Under the engine's lock.
+	served    int64         // keeper.served at the last step
+	hurry     bool          // whether somebody had to wait for that step
 	stop      chan struct{}
 	done      chan struct{} // closed when the machine knows
 	err       error         // how it ended, then
@@ -170,6 +172,7 @@ func (k *keeper) sweep() error {
 // pour writes the snapshot, step by step.
 func (j *job) pour(seal *rdb.Seal) error {
 	var parts [][]byte
+	pace := pace{began: time.Now()}
 	for done := false; !done; {
 		select {
 		case <-j.stop:
@@ -187,6 +190,7 @@ func (j *job) pour(seal *rdb.Seal) error {
 				return err
 			}
 		}
+		pace.rest(j.served, j.hurry)
 	}
 	return nil
 }
@@ -196,6 +200,7 @@ func (j *job) step(written [][]byte) (done bool, parts [][]byte, err error) {
 	s := j.keeper.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	j.served, j.hurry = j.keeper.served, j.relief != nil
 	j.peakBytes = max(j.peakBytes, int64(j.snapshot.PendingBytes())+j.snapshot.HeldBytes())
 	done, err = j.snapshot.Step(stepBytes, stepKeys)
 	if j.relief != nil {

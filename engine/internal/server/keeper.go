@@ -19,7 +19,7 @@ import (
 //
 //	keeper.go  the log at work, and what happens when the disk fails
 //	load.go    from the folder to the machine, at the start
-//	job.go     snapshots and rewrites, in the background
+//	job.go     snapshots and rewrites, in the background; pace.go how they share a core
 //
 // Invariant P1: what a connection has sent was committed before (conn.until).
 // Invariant P2: a job begins at an instant of the log: all that was changed before has
@@ -36,6 +36,7 @@ type keeper struct {
 	// Guarded by the engine's lock.
 	log      *aof.Log // nil: there is no append-only file
 	appended int64
+	served   int64 // batches
 	policy   aof.Policy
 	openErr  error // why there is no log, though there should be
 	job      *job
@@ -92,6 +93,7 @@ func (a *aftermath) settle() {
 
 // append adds what a batch has changed. The lock is held.
 func (k *keeper) append(requests []byte) {
+	k.served++
 	if len(requests) > 0 && k.log != nil {
 		seq, _ := k.log.Append(requests) // whoever has appended commits: that bounds it
 		k.appended = k.committer.Load().began + seq
