@@ -10,6 +10,7 @@ import (
 const (
 	locksPage      = "../docs/benchmarks-locks.md"
 	durabilityPage = "../docs/benchmarks-durability.md"
+	enginePage     = "../docs/benchmarks-engine.md"
 )
 
 func writeMarkdown(r *report, title, path string) error {
