@@ -81,6 +81,7 @@ JSON, when it is ready: {tcp, tls, unix, pid}.`,
 			panic(err) // a name above is misspelt
 		}
 	}
+	a.addDebugListen(cmd)
 	return cmd
 }
 
