@@ -4,7 +4,7 @@ GO ?= go
 TOOL := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-deps fuzz bench bench-locks bench-durability bench-autocomplete faults record lint fmt cover install
+.PHONY: help build test test-deps fuzz bench bench-locks bench-durability bench-engine bench-autocomplete faults record lint fmt cover install
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ bench-locks: test-deps ## measure locks beside redsync, redislock, rueidislock a
 
 bench-durability: test-deps ## measure the append-only file, snapshots and loading beside Redis: ARGS=-quick for a first look
 	@$(GO) -C bench run . durability $(ARGS)
+
+bench-engine: test-deps ## measure the engine beside Redis, every aim in one table: ARGS=-quick|-only PATTERN|-json|-markdown
+	@$(GO) -C bench run . engine $(ARGS)
 
 bench-autocomplete: test-deps ## measure prefix lookups among a million entries beside the book's: ARGS='-entries 100000'
 	$(GO) test ./autocomplete -run '^$$' -bench Lookup -benchtime 20000x -timeout 30m $(ARGS)

@@ -121,7 +121,9 @@ func insideGroup(*engineBench) *engineGroup {
 	return g
 }
 
-func (b *engineBench) everywhere() []int { return append(slices.Clone(b.cores.server), b.cores.client...) }
+func (b *engineBench) everywhere() []int {
+	return append(slices.Clone(b.cores.server), b.cores.client...)
+}
 
 // loopback is what one connection does on Redis.
 func loopback(ctx context.Context, b *engineBench, write bool) (float64, error) {
@@ -135,7 +137,7 @@ func loopback(ctx context.Context, b *engineBench, write bool) (float64, error) 
 	if _, err := drive(b.cores.client, config); err != nil {
 		return 0, err
 	}
-	config.Pipeline, config.Write, config.Operations = 1, write, int(b.plan.Seconds*25e3)
+	config.Pipeline, config.Write, config.Operations = 1, write, b.operations(25e3)
 	w, err := drive(b.cores.client, config)
 	return w.rate(), err
 }

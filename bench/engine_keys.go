@@ -126,6 +126,7 @@ func mixGroup(b *engineBench) *engineGroup {
 			if err != nil {
 				return err
 			}
+			b.paced(p)
 			for i, value := range []float64{p.P50, p.P99, p.P999, p.P9999, p.Worst} {
 				rows[i].add(server, value)
 			}

@@ -61,6 +61,7 @@ func largeGroup(b *engineBench) *engineGroup {
 			if err != nil {
 				return err
 			}
+			b.paced(p)
 			worst.add(server, p.Worst)
 			answered.add(server, p.CommandMs)
 			return nil
@@ -111,6 +112,7 @@ func removalGroup(b *engineBench) *engineGroup {
 			if err != nil {
 				return err
 			}
+			b.paced(p)
 			worst.add(server, p.Worst)
 			return nil
 		}

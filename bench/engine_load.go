@@ -33,6 +33,9 @@ const (
 		"if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end end return 0"
 )
 
+// leastShare of the usual operations is done however slow the machine is: fewer tell nothing.
+const leastShare = 0.25
+
 // commands are all that the aims name. Scripts are added when the servers know them.
 func commands() []*command {
 	fast := func(p16 float64) [2]float64 { return [2]float64{90e3, p16} }
@@ -128,10 +131,26 @@ func loadGroup(*engineBench) *engineGroup {
 			if !c.cycles {
 				late = t.row(t.name, "p99 ms", 2, ratioAtMost(1.5))
 			}
+			var collected func(*server) error
+			if t.name == "SET -P 16" {
+				collected = t.collectorRows().add
+			}
+			n := 0
 			t.measure = func(ctx context.Context, b *engineBench, server string) error {
-				result, used, err := c.run(ctx, b, b.on(server), heard, i)
+				if rate.isPaired() {
+					n = b.operations(c.rates[i])
+				}
+				result, used, err := c.run(ctx, b, b.on(server), heard, i, n)
 				if err != nil {
 					return err
+				}
+				if collected != nil {
+					if err := collected(b.on(server)); err != nil {
+						return err
+					}
+				}
+				if server == redisName {
+					b.slow = min(max(result.rate/c.rates[i], leastShare), 1)
 				}
 				rate.add(server, result.rate)
 				cpu.add(server, max(used, 0.001))
@@ -144,15 +163,21 @@ func loadGroup(*engineBench) *engineGroup {
 	return g
 }
 
-// run measures the command on a server that is empty but for the fill; used is CPU, in µs per operation.
-func (c *command) run(ctx context.Context, b *engineBench, on *server, heard *overheard, i int) (result benchmarked, used float64, err error) {
+// operations is how many a pair has of which a second sees so many on Redis, as far as the last pair shows.
+func (b *engineBench) operations(rate float64) int {
+	const whole = loadConnections * 16
+	return max(int(b.plan.Seconds*rate*b.slow)/whole, 1) * whole
+}
+
+// run measures the command n times on a server that is empty but for the fill; used is CPU, in µs per operation.
+func (c *command) run(
+	ctx context.Context, b *engineBench, on *server, heard *overheard, i, n int,
+) (result benchmarked, used float64, err error) {
 	client := backend{Addr: on.addr}.client()
 	defer shut(client)
 	if err := client.FlushAll(ctx).Err(); err != nil {
 		return result, 0, err
 	}
-	const whole = loadConnections * 16
-	n := max(int(b.plan.Seconds*c.rates[i])/whole, 1) * whole
 	if c.cycles {
 		run, err := runCycles(effort{cores: b.cores}, on, heard, pipelines[i], n)
 		return benchmarked{rate: run.rate}, run.cpu, err
@@ -170,11 +195,11 @@ func (c *command) run(ctx context.Context, b *engineBench, on *server, heard *ov
 	if err != nil {
 		return result, 0, err
 	}
-	cpu := on.process.cpu()
+	cpu := on.process.ran()
 	if result, err = (benchmarkRun{b.cores.client, loadConnections, pipelines[i], n, c.keys, c.args}).on(on); err != nil {
 		return result, 0, err
 	}
-	cpu = on.process.cpu() - cpu
+	cpu = on.process.ran() - cpu
 	after, err := lookAt(ctx, client, c.changes)
 	if err != nil {
 		return result, 0, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -19,10 +20,10 @@ type memoryKind struct {
 var memoryKinds = []memoryKind{
 	{kindStrings, "strings, keys of 16 and values of 16 bytes", false, kindUnlinked},
 	{kindMixed, "strings, keys of 16 and values of 3 to 64 bytes", false, kindUnlinked},
-	{kindZset, "one sorted set, members of 14 bytes", false, ""},
-	{kindSet, "one set, members of 14 bytes", false, ""},
-	{kindHash, "one hash, fields of 14 and values of 16 bytes", false, ""},
-	{kindList, "one list, elements of 16 bytes", false, ""},
+	{kindZset, "members of one sorted set, of 14 bytes", false, ""},
+	{kindSet, "members of one set, of 14 bytes", false, ""},
+	{kindHash, "fields of one hash, of 14 bytes, values of 16", false, ""},
+	{kindList, "elements of one list, of 16 bytes", false, ""},
 	{kindHashes, "small hashes of 10 fields", true, kindUnlinkedC},
 	{kindLists, "small lists of 10 elements", true, kindUnlinkedC},
 	{kindSets, "small sets of 10 members", true, kindUnlinkedC},
@@ -151,8 +152,28 @@ func (s *memorySubject) givenBack(row *engineRow) error {
 	return err
 }
 
-// expiryPatience is how long a million keys may take to be gone.
-const expiryPatience = 30 * time.Second
+const (
+	expiryPatience = 30 * time.Second       // for a million keys to be gone
+	expiryLead     = 200 * time.Millisecond // of PINGs before the moment
+)
+
+// fillWithEnd fills a server with keys that all end at one moment, which is not yet.
+func (b *engineBench) fillWithEnd(ctx context.Context, on *server) (time.Time, error) {
+	for last := 4 * time.Second; last < time.Minute; last *= 2 {
+		if err := flush(ctx, on); err != nil {
+			return time.Time{}, err
+		}
+		at := time.Now().Add(last)
+		config := fillConfig{Addr: on.addr, Kind: kindExpiring, Count: b.plan.Members, At: at.UnixMilli()}
+		if _, err := fill(b.cores.client, config); err != nil {
+			return at, err
+		}
+		if time.Until(at) > expiryLead {
+			return at, nil
+		}
+	}
+	return time.Time{}, errors.New("filling took longer than keys last")
+}
 
 // expiryGroup has keys that all end at the same moment.
 func expiryGroup(b *engineBench) *engineGroup {
@@ -168,19 +189,11 @@ func expiryGroup(b *engineBench) *engineGroup {
 	}
 	t.measure = func(ctx context.Context, b *engineBench, server string) error {
 		on := b.on(server)
-		if err := flush(ctx, on); err != nil {
+		at, err := b.fillWithEnd(ctx, on)
+		if err != nil {
 			return err
 		}
-		at := time.Now().Add(4 * time.Second)
-		config := fillConfig{Addr: on.addr, Kind: kindExpiring, Count: b.plan.Members, At: at.UnixMilli()}
-		if _, err := fill(b.cores.client, config); err != nil {
-			return err
-		}
-		const early = 200 * time.Millisecond
-		if time.Until(at) < early {
-			return fmt.Errorf("filling took longer than keys last")
-		}
-		time.Sleep(time.Until(at) - early)
+		time.Sleep(time.Until(at) - expiryLead)
 		type result struct {
 			paced
 			err error
@@ -192,6 +205,7 @@ func expiryGroup(b *engineBench) *engineGroup {
 		}()
 		took, err := untilEmpty(ctx, on, at)
 		p := <-beside
+		b.paced(p.paced)
 		if err != nil || p.err != nil {
 			return fmt.Errorf("%w; beside it: %w", err, p.err)
 		}

@@ -34,7 +34,8 @@ type engineRow struct {
 	digits     int
 	values     both
 	want       wish
-	pairs      int // that are whole
+	pairs      int    // that are whole
+	fault      string // of a pair that is not
 }
 
 func (t *engineTest) row(what, unit string, digits int, want wish) *engineRow {
@@ -46,15 +47,19 @@ func (t *engineTest) row(what, unit string, digits int, want wish) *engineRow {
 func (r *engineRow) add(server string, value float64) { r.values.add(server, value) }
 
 // align ends a pair; one that failed is dropped. A row may be of the engine alone.
-func (r *engineRow) align(failed bool) {
-	if !failed {
+func (r *engineRow) align(failed error) {
+	if failed == nil {
 		r.pairs = len(r.values[engineName])
 		return
 	}
+	r.fault = failed.Error()
 	for _, server := range []string{redisName, engineName} {
 		r.values[server] = r.values[server][:min(r.pairs, len(r.values[server]))]
 	}
 }
+
+// isPaired says that no server has been measured of the next pair.
+func (r *engineRow) isPaired() bool { return len(r.values[redisName]) == len(r.values[engineName]) }
 
 func (r *engineRow) alone() bool { return len(r.values[redisName]) == 0 }
 
@@ -77,7 +82,7 @@ func (r *engineRow) tell(out *section) {
 	name := r.what + ": " + r.unit
 	redis, ours := r.values[redisName], r.values[engineName]
 	if len(ours) == 0 {
-		out.row(r.what, r.unit, "-", "-", "-", "-", "0", r.want.text, "not measured")
+		out.row(r.what, r.unit, "-", "-", "-", "-", "0", r.want.text, "not measured: "+r.fault)
 		if r.want.text != "" {
 			out.aim(name, r.want.text, nil, r.want.met)
 		}

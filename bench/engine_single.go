@@ -19,6 +19,7 @@ func singleGroup(*engineBench) *engineGroup {
 			t := &engineTest{name: "one client, " + c.name + placement}
 			rate := t.row(t.name, "op/s", 0, ratioAtLeast(0.95))
 			cpu := t.row(t.name, "µs CPU", 2, justKnow)
+			n := 0
 			t.measure = func(ctx context.Context, b *engineBench, server string) error {
 				on, cores := b.on(server), b.cores.client
 				if placement == sameCore {
@@ -27,19 +28,21 @@ func singleGroup(*engineBench) *engineGroup {
 				if err := flush(ctx, on); err != nil {
 					return err
 				}
-				n := int(b.plan.Seconds * 25e3)
+				if rate.isPaired() {
+					n = b.operations(25e3)
+				}
 				if c.fill != nil {
 					if _, err := (benchmarkRun{b.cores.client, 1, 16, n, loadRange, c.fill}).on(on); err != nil {
 						return err
 					}
 				}
-				used := on.process.cpu()
+				used := on.process.ran()
 				result, err := benchmarkRun{cores, 1, 1, n, loadRange, []string{"-t", c.name}}.on(on)
 				if err != nil {
 					return err
 				}
 				rate.add(server, result.rate)
-				cpu.add(server, max(float64((on.process.cpu()-used).Microseconds())/float64(n), 0.001))
+				cpu.add(server, max(float64((on.process.ran()-used).Microseconds())/float64(n), 0.001))
 				return nil
 			}
 			g.tests = append(g.tests, t)

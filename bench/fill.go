@@ -146,7 +146,7 @@ func (c fillConfig) small(r request, i, n int) request {
 	for j := range smallSize {
 		switch c.Kind {
 		case kindZsets:
-			r = r.number((n + j*7919) % 10000).padded("member", j, 2)
+			r = r.number((n+j*7919)%10000).padded("member", j, 2)
 		case kindHashes:
 			r = r.padded("member", j, 2).value(n+j, 8)
 		case kindSets:

@@ -2,11 +2,15 @@ package main
 
 import (
 	"fmt"
+	"time"
 )
 
 // A pacer is a process that sends requests when they are due, so many a second, whatever the answers do, and notes how
 // long after that moment each was answered. It is one thread that never sleeps, and makes no garbage: what it sees late
 // was late. Besides, it can send one command more, on a connection of its own, and read its answer without looking at it.
+
+// pacePatience is how long a window may last beyond its end.
+const pacePatience = time.Minute
 
 // paceConfig is what the role pace is told.
 type paceConfig struct {
@@ -27,6 +31,7 @@ type paced struct {
 	Operations                   int
 	P50, P99, P999, P9999, Worst float64 // ms
 	CommandMs                    float64 // from the command to the last byte of its answer
+	Share                        float64 // of its core that the pacer had; 1 if nobody else wanted it
 	Fault                        string
 }
 

@@ -45,14 +45,7 @@ func paceRole(_ context.Context, config []byte) error {
 	if m.poll, err = unix.EpollCreate1(0); err != nil {
 		return err
 	}
-	for range m.config.Connections {
-		s, err := m.connect()
-		if err != nil {
-			return err
-		}
-		m.free = append(m.free, s)
-	}
-	if m.extra, err = m.connect(); err != nil {
+	if err := m.open(); err != nil {
 		return err
 	}
 	if err := say("ready"); err != nil {
@@ -65,12 +58,30 @@ func paceRole(_ context.Context, config []byte) error {
 		}
 		found, err := m.window(w)
 		if err != nil {
-			found.Fault = err.Error()
+			found.Fault = errors.Join(err, m.open()).Error()
 		}
 		if err := say(found); err != nil {
 			return err
 		}
 	}
+}
+
+// open opens all connections; what was on its way on others is forgotten.
+func (m *metronome) open() (err error) {
+	for _, s := range m.sockets {
+		_ = unix.Close(s.fd) // it may have failed
+	}
+	clear(m.sockets)
+	m.free = m.free[:0]
+	for range m.config.Connections {
+		s, err := m.connect()
+		if err != nil {
+			return err
+		}
+		m.free = append(m.free, s)
+	}
+	m.extra, err = m.connect()
+	return err
 }
 
 func (m *metronome) connect() (*socket, error) {
@@ -94,13 +105,13 @@ func (m *metronome) connect() (*socket, error) {
 
 // window sends for as long as wanted, and reads until all is answered.
 func (m *metronome) window(w paceWindow) (found paced, err error) {
-	m.took = make(latencies, 0, int(float64(m.config.Rate)*(w.Seconds+30))) // more than a window has
+	m.took = make(latencies, 0, int(float64(m.config.Rate)*(w.Seconds+pacePatience.Seconds()+1))) // all that can be due
 	interval := time.Second / time.Duration(m.config.Rate)
-	begin := time.Now()
+	begin, used := time.Now(), ownCPU()
 	next, end := begin, begin.Add(time.Duration(w.Seconds*float64(time.Second)))
 	commandAt := begin.Add(end.Sub(begin) / 4)
 	asked, open := time.Time{}, len(w.Command) > 0
-	for giveUp := end.Add(loadPatience * 2); ; {
+	for giveUp := end.Add(pacePatience); ; {
 		now := time.Now()
 		if now.After(giveUp) {
 			return found, errors.New("no answer in time")
@@ -127,6 +138,7 @@ func (m *metronome) window(w paceWindow) (found paced, err error) {
 			return found, err
 		}
 	}
+	found.Share = (ownCPU() - used).Seconds() / time.Since(begin).Seconds()
 	m.took.sort()
 	found.Operations = len(m.took)
 	found.P50, found.P99, found.P999 = m.took.quantile(0.5), m.took.quantile(0.99), m.took.quantile(0.999)
