@@ -53,7 +53,7 @@ func TestAHalfOfAPairIsDropped(t *testing.T) {
 	r.align(nil)
 	r.add(redisName, 1000)
 	r.align(errors.New("the engine ended"))
-	if out := sectionOf(r); out.Rows[0][6] != "1" || out.Rows[0][4] != "2.00" {
+	if out := sectionOf(r); out.Rows[0][6] != "1" || out.Rows[0][4] != "2.00" || out.Rows[0][2] != "1" {
 		t.Errorf("got %v, want the first pair alone", out.Rows[0])
 	}
 	none := (&engineTest{}).row("GET", "op/s", 0, ratioAtLeast(1))
