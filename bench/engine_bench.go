@@ -102,6 +102,11 @@ func runEngine(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if *profiles != "" {
+		if err := os.MkdirAll(*profiles, 0o755); err != nil {
+			return err
+		}
+	}
 	if err := profileInto(*profiles); err != nil {
 		return err
 	}

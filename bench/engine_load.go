@@ -15,16 +15,15 @@ import (
 
 // command is what redis-benchmark is told to send.
 type command struct {
-	name     string
-	args     []string
-	fill     []string // sent before, as often, and not measured
-	fillKeys string   // the numbers in it; empty: those of the command
-	filled   int      // how often the fill is sent; 0: as often as the command
-	keys     string
-	rates    [2]float64 // of Redis, roughly: for how many operations a run has
-	script   bool
-	changes  string // a sorted set of which the length must change: redis-benchmark does not mind answers
-	cycles   bool   // acquire and release in turns, by a loader of this program
+	name    string
+	args    []string
+	fill    []string // sent before, as often, and not measured
+	filled  int      // how often the fill is sent; 0: as often as the command
+	keys    string
+	rates   [2]float64 // of Redis, roughly: for how many operations a run has
+	script  bool
+	changes string // a sorted set of which the length must change: redis-benchmark does not mind answers
+	cycles  bool   // acquire and release in turns, by a loader of this program
 }
 
 const (
@@ -36,15 +35,20 @@ const (
 // leastShare of the usual operations is done however slow the machine is: fewer tell nothing.
 const leastShare = 0.25
 
+// keysFilled is how many random keys are set so that nine of ten are there.
+const keysFilled = 250_000
+
 // commands are all that the aims name. Scripts are added when the servers know them.
 func commands() []*command {
 	fast := func(p16 float64) [2]float64 { return [2]float64{90e3, p16} }
 	named := func(name string, p16 float64, fill ...string) *command {
 		return &command{name: strings.ToUpper(name), args: []string{"-t", name}, rates: fast(p16), fill: fill}
 	}
+	get := named("get", 900e3, "-t", "set")
+	get.filled = keysFilled
 	list := []*command{
 		{name: "PING", args: []string{"-t", "ping_mbulk"}, rates: fast(1.3e6)},
-		named("set", 700e3), named("get", 900e3, "-t", "set"), named("incr", 1e6), named("lpush", 900e3),
+		named("set", 700e3), get, named("incr", 1e6), named("lpush", 900e3),
 		named("rpush", 900e3), named("lpop", 900e3, "-t", "lpush"), named("rpop", 900e3, "-t", "lpush"),
 		named("sadd", 950e3), named("hset", 800e3), named("spop", 900e3, "-t", "sadd"), named("zadd", 400e3),
 		named("zpopmin", 900e3, "-t", "zadd"),

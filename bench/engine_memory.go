@@ -159,18 +159,20 @@ const (
 
 // fillWithEnd fills a server with keys that all end at one moment, which is not yet.
 func (b *engineBench) fillWithEnd(ctx context.Context, on *server) (time.Time, error) {
-	for last := 4 * time.Second; last < time.Minute; last *= 2 {
+	for last := 4 * time.Second; last < expiryPatience*4; {
 		if err := flush(ctx, on); err != nil {
 			return time.Time{}, err
 		}
 		at := time.Now().Add(last)
 		config := fillConfig{Addr: on.addr, Kind: kindExpiring, Count: b.plan.Members, At: at.UnixMilli()}
-		if _, err := fill(b.cores.client, config); err != nil {
+		f, err := fill(b.cores.client, config)
+		if err != nil {
 			return at, err
 		}
 		if time.Until(at) > expiryLead {
 			return at, nil
 		}
+		last = max(2*last, time.Duration(2*f.Seconds*float64(time.Second)))
 	}
 	return time.Time{}, errors.New("filling took longer than keys last")
 }

@@ -32,7 +32,7 @@ func singleGroup(*engineBench) *engineGroup {
 					n = b.operations(25e3)
 				}
 				if c.fill != nil {
-					if _, err := (benchmarkRun{b.cores.client, 1, 16, n, loadRange, c.fill}).on(on); err != nil {
+					if _, err := (benchmarkRun{b.cores.client, loadConnections, 16, keysFilled, loadRange, c.fill}).on(on); err != nil {
 						return err
 					}
 				}
