@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
@@ -121,6 +122,8 @@ func runEngine(ctx context.Context, args []string) error {
 	if *list {
 		return listTests(groups)
 	}
+	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt)
+	defer cancel()
 	r, err := b.run(ctx, groups)
 	if err != nil {
 		return err
@@ -184,13 +187,20 @@ func (b *engineBench) run(ctx context.Context, groups []*engineGroup) (*report, 
 	r := &report{Machine: describeMachine(pair.redis.version, b.cores)}
 	out := engineSection()
 	for _, g := range groups {
-		if err := b.measure(ctx, g); err != nil {
+		err := b.measure(ctx, g)
+		switch {
+		case ctx.Err() != nil: // who interrupts a long run wants what there is
+			out.Note += " This run was interrupted: what is not here was not measured."
+		case err != nil:
 			return nil, err
 		}
 		for _, t := range g.tests {
 			for _, row := range t.rows {
 				row.tell(out)
 			}
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
 	if len(b.share) > 0 {
@@ -214,6 +224,9 @@ func (b *engineBench) measure(ctx context.Context, g *engineGroup) error {
 		}
 	}
 	for round := range b.plan.Pairs {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		order := []string{redisName, engineName}
 		if round%2 == 1 {
 			slices.Reverse(order)
@@ -225,6 +238,9 @@ func (b *engineBench) measure(ctx context.Context, g *engineGroup) error {
 			continue
 		}
 		for _, t := range g.tests {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			both := func() (err error) {
 				for _, server := range order {
 					if err := t.measure(ctx, b, server); err != nil {
