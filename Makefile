@@ -43,6 +43,9 @@ bench-locks: test-deps ## measure locks beside redsync, redislock, rueidislock a
 bench-durability: test-deps ## measure the append-only file, snapshots and loading beside Redis: ARGS=-quick for a first look
 	@$(GO) -C bench run . durability $(ARGS)
 
+bench-engine: test-deps ## measure the engine beside Redis, every aim in one table: ARGS=-quick|-only PATTERN|-json|-markdown
+	@$(GO) -C bench run . engine $(ARGS)
+
 bench-autocomplete: test-deps ## measure prefix lookups among a million entries beside the book's: ARGS='-entries 100000'
 	$(GO) test ./autocomplete -run '^$$' -bench Lookup -benchtime 20000x -timeout 30m $(ARGS)
 

@@ -48,12 +48,12 @@ func runCycles(e effort, on *server, scripts *overheard, pipeline, n int) (loadR
 	if err := p.hear(&word); err != nil {
 		return loadRun{}, err
 	}
-	cpu := on.process.cpu()
+	cpu := on.process.ran()
 	var took time.Duration
 	if err := errors.Join(p.tell("go"), p.hear(&took)); err != nil {
 		return loadRun{}, err
 	}
-	cpu = on.process.cpu() - cpu
+	cpu = on.process.ran() - cpu
 	return loadRun{float64(n) / took.Seconds(), float64(cpu.Microseconds()) / float64(n)}, nil
 }
 

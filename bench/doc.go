@@ -42,6 +42,21 @@
 //	durable_snapshot.go  latency, throughput and memory during BGSAVE
 //	durable_load.go      from the start of a process until all is loaded
 //
+// `go -C bench run . engine`, or `make bench-engine`, puts every aim for the engine's speed and memory in one table, and
+// takes twenty minutes; ARGS=-markdown also writes docs/benchmarks-engine.md, ARGS=-list names the rows for -only:
+//
+//	engine_bench.go     its flags, groups and pairs
+//	engine_rows.go      rows and what is wanted of them; why some miss
+//	engine_servers.go   the servers, their memory and CPU time, the collector's work
+//	engine_load.go      redis-benchmark, redisbenchmark.go: every command that has an aim, and scripts
+//	engine_single.go    one client; idle connections
+//	engine_inside.go    engine.Do, and the ledger in process
+//	engine_memory.go    bytes an item, what removal gives back, keys that expire at once
+//	engine_large.go     commands on a collection of a million, and its removal, with PING beside
+//	engine_keys.go      a table that grows; latencies among ten million keys
+//	fill.go             data of all kinds
+//	pace.go             requests at a fixed rate, and what is late
+//
 // The program starts itself again for each role that must be a process of its own; see roles in main.go. A new
 // measurement is one file with a function that returns a section, and one line in measure.
 package main

@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"math"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -194,33 +191,6 @@ func (t *loadTest) countLeases(ctx context.Context, client *redis.Client) (int64
 
 func benchmark(e effort, on *server, pipeline, n int, args []string) (float64, error) {
 	return redisBenchmark(e.cores.client, on, loadConnections, pipeline, n, args)
-}
-
-// redisBenchmark runs redis-benchmark on the given cores and returns operations per second.
-func redisBenchmark(cores []int, on *server, connections, pipeline, n int, args []string) (float64, error) {
-	path, err := exec.LookPath("redis-benchmark")
-	if err != nil {
-		return 0, errors.New("redis-benchmark is not on PATH; `make test-deps` installs it on Debian")
-	}
-	p, err := start(cores, path, append([]string{
-		"-h", "127.0.0.1", "-p", on.port(), "-c", strconv.Itoa(connections), "-d", "64", "-r", loadRange,
-		"-n", strconv.Itoa(n), "-P", strconv.Itoa(pipeline), "--csv",
-	}, args...)...)
-	if err != nil {
-		return 0, err
-	}
-	defer p.kill()
-	reader := csv.NewReader(p.output)
-	reader.FieldsPerRecord, reader.LazyQuotes = -1, true
-	records, err := reader.ReadAll()
-	if err != nil {
-		return 0, fmt.Errorf("the output of redis-benchmark: %w", err)
-	}
-	if len(records) < 2 || len(records[len(records)-1]) < 8 {
-		return 0, fmt.Errorf("redis-benchmark said %q", records)
-	}
-	last := records[len(records)-1]
-	return strconv.ParseFloat(last[len(last)-7], 64)
 }
 
 func loadSection(tests []*loadTest) *section {

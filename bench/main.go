@@ -46,6 +46,11 @@ var roles = map[string]func(ctx context.Context, config []byte) error{
 	"cycles":      cyclesRole,
 	"keep":        keepRole,
 	"drive":       driveRole,
+	"measured":    measuredRole,
+	"idle":        idleRole,
+	"inside":      insideRole,
+	"fill":        fillRole,
+	"pace":        paceRole,
 }
 
 func main() {
@@ -65,6 +70,9 @@ func run() error {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "durability" {
 		return runDurability(ctx, os.Args[2:])
+	}
+	if len(os.Args) > 1 && os.Args[1] == "engine" {
+		return runEngine(ctx, os.Args[2:])
 	}
 	quick := flag.Bool("quick", false, "one short round, less than a minute: for a first look")
 	only := flag.String("only", "", "measure one part: `locks` or engine")

@@ -10,6 +10,7 @@ import (
 const (
 	locksPage      = "../docs/benchmarks-locks.md"
 	durabilityPage = "../docs/benchmarks-durability.md"
+	enginePage     = "../docs/benchmarks-engine.md"
 )
 
 func writeMarkdown(r *report, title, path string) error {
@@ -29,11 +30,10 @@ func markdownOf(r *report, title string) string {
 	for _, s := range r.Sections {
 		fmt.Fprintf(&out, "\n## %s\n\n%s\n\n", s.Title, s.Note)
 		markdownTable(&out, s.Columns, s.Rows)
-		if len(s.Aims) == 0 {
-			continue
+		if len(s.Aims) > 0 && !s.InRows {
+			out.WriteString("\n")
+			markdownTable(&out, []string{"aim", "wanted", "measured", "lowest..highest", "rounds", ""}, aimRows(s.Aims))
 		}
-		out.WriteString("\n")
-		markdownTable(&out, []string{"aim", "wanted", "measured", "lowest..highest", "rounds", ""}, aimRows(s.Aims))
 		for _, a := range s.Aims {
 			if a.Reason != "" {
 				fmt.Fprintf(&out, "\n* MISS, %s: %s\n", a.What, a.Reason)

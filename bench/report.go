@@ -32,6 +32,8 @@ type section struct {
 	Columns     []string
 	Rows        [][]string
 	Aims        []aim
+	// InRows says that the rows tell already what was wanted: the aims are shown by their reasons only.
+	InRows bool `json:"-"`
 }
 
 // aim is a sentence about one number, and what the number was: the median of the rounds.
@@ -79,13 +81,13 @@ func (r *report) print(to io.Writer) error {
 	for _, s := range r.Sections {
 		fmt.Fprintf(out, "\n%s\n%s\n%s\n\n", s.Title, strings.Repeat("-", len(s.Title)), s.Note)
 		columns(out, s.Columns, s.Rows)
-		if len(s.Aims) > 0 {
+		if len(s.Aims) > 0 && !s.InRows {
 			fmt.Fprintln(out)
 			columns(out, []string{"aim", "wanted", "measured", "lowest..highest", "rounds", ""}, aimRows(s.Aims))
-			for _, a := range s.Aims {
-				if a.Reason != "" {
-					fmt.Fprintf(out, "\nMISS, %s: %s\n", a.What, a.Reason)
-				}
+		}
+		for _, a := range s.Aims {
+			if a.Reason != "" {
+				fmt.Fprintf(out, "\nMISS, %s: %s\n", a.What, a.Reason)
 			}
 		}
 	}

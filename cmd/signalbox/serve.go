@@ -93,6 +93,7 @@ JSON, when it is ready: {tcp, tls, unix, pid, dir}.`,
 			panic(err) // a name above is misspelt
 		}
 	}
+	a.addDebugListen(cmd)
 	return cmd
 }
 

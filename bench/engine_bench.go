@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The subcommand engine: every aim for the engine's speed and memory in one table, ours beside redis-server.
+//
+// A group is what shares its servers: they are started once, and in each round every test of the group measures one
+// server after the other on the same core, the other one first in the next round. So what a ratio compares stood side
+// by side in time. A new aim is a test with its rows in one of the groups, or a new group and a line in engineGroups.
+
+// enginePlan is how much is measured.
+type enginePlan struct {
+	Pairs   int
+	Seconds float64 // of a run of redis-benchmark on Redis, roughly
+	Members int     // of a large collection, and keys of a memory row
+	Small   int     // small collections
+	Keys    int     // of a large table
+	Idle    int     // connections
+	Settle  time.Duration
+	Mix     float64 // seconds of paced requests
+}
+
+var (
+	fullEngine = enginePlan{
+		Pairs: 5, Seconds: 0.6, Members: 1_000_000, Small: 100_000, Keys: 10_000_000, Idle: 5000, Settle: 6 * time.Second, Mix: 4,
+	}
+	quickEngine = enginePlan{
+		Pairs: 2, Seconds: 0.25, Members: 1_000_000, Small: 100_000, Keys: 1_000_000, Idle: 5000, Settle: 3 * time.Second, Mix: 2,
+	}
+)
+
+// engineBench is one run.
+type engineBench struct {
+	plan  enginePlan
+	cores cores
+	begin time.Time
+	pair  *servers // of all groups that need no server of their own
+	grown map[string]*server
+	share []float64 // of its core that a pacer had, by window
+	slow  float64   // how fast the last run on Redis was, beside what is expected; at most 1
+}
+
+func (b *engineBench) on(name string) *server {
+	if name == redisName {
+		return b.pair.redis
+	}
+	return b.pair.engine
+}
+
+// paced notes how much a window is to be trusted.
+func (b *engineBench) paced(p paced) { b.share = append(b.share, 100*p.Share) }
+
+// engineGroup is a number of tests. Only tests is needed.
+type engineGroup struct {
+	tests []*engineTest
+	open  func(ctx context.Context, b *engineBench) error
+	// round measures the tests on both servers in this order; nil: each by its own measure.
+	round func(ctx context.Context, b *engineBench, tests []*engineTest, order []string) error
+	close func()
+}
+
+// engineTest is what is measured at once: some rows.
+type engineTest struct {
+	name    string
+	rows    []*engineRow
+	measure func(ctx context.Context, b *engineBench, server string) error
+}
+
+func engineGroups(b *engineBench) []*engineGroup {
+	return []*engineGroup{
+		loadGroup(b), singleGroup(b), insideGroup(b), ledgerGroup(b), idleGroup(b), memoryGroup(b), expiryGroup(b),
+		largeGroup(b), removalGroup(b), growthGroup(b), mixGroup(b),
+	}
+}
+
+func runEngine(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("engine", flag.ContinueOnError)
+	quick := flags.Bool("quick", false, "two short pairs, and a tenth of the keys, seven minutes: for a first look")
+	only := flags.String("only", "", "measure only the rows whose name matches this regular `pattern`")
+	list := flags.Bool("list", false, "list the names, and measure nothing")
+	asJSON := flags.Bool("json", false, "print the report as JSON")
+	markdown := flags.Bool("markdown", false, "also write the report to "+enginePage)
+	profiles := flags.String("profiles", "", "write a CPU profile of every child process, the engine too, into `folder`")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", flags.Arg(0))
+	}
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	if *profiles != "" {
+		if err := os.MkdirAll(*profiles, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := profileInto(*profiles); err != nil {
+		return err
+	}
+	b := &engineBench{plan: fullEngine, cores: availableCores(), begin: time.Now(), slow: 1}
+	if *quick {
+		b.plan = quickEngine
+	}
+	groups, err := b.chosen(pattern)
+	if err != nil {
+		return err
+	}
+	if *list {
+		return listTests(groups)
+	}
+	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt)
+	defer cancel()
+	r, err := b.run(ctx, groups)
+	if err != nil {
+		return err
+	}
+	r.Command = "make bench-engine"
+	if len(args) > 0 {
+		r.Command += fmt.Sprintf(" ARGS=%q", strings.Join(args, " "))
+	}
+	return r.deliver(*markdown, *asJSON)
+}
+
+// deliver prints the report, and writes the page.
+func (r *report) deliver(markdown, asJSON bool) error {
+	if markdown {
+		if err := writeMarkdown(r, "The engine, measured", enginePage); err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		encoder := json.NewEncoder(os.Stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	}
+	return r.print(os.Stdout)
+}
+
+func listTests(groups []*engineGroup) error {
+	for _, g := range groups {
+		for _, t := range g.tests {
+			if _, err := fmt.Println(t.name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// chosen are the groups with the tests that are wanted.
+func (b *engineBench) chosen(pattern *regexp.Regexp) ([]*engineGroup, error) {
+	var groups []*engineGroup
+	for _, g := range engineGroups(b) {
+		g.tests = slices.DeleteFunc(g.tests, func(t *engineTest) bool { return !pattern.MatchString(t.name) })
+		if len(g.tests) > 0 {
+			groups = append(groups, g)
+		}
+	}
+	if len(groups) == 0 {
+		return nil, fmt.Errorf("no row has a name like %q; -list lists them", pattern)
+	}
+	return groups, nil
+}
+
+func (b *engineBench) run(ctx context.Context, groups []*engineGroup) (*report, error) {
+	pair, err := startEnginePair(ctx, b.cores)
+	if err != nil {
+		return nil, err
+	}
+	defer pair.stop()
+	b.pair, b.grown = pair, map[string]*server{}
+	defer b.fell()
+	r := &report{Machine: describeMachine(pair.redis.version, b.cores)}
+	out := engineSection()
+	for _, g := range groups {
+		err := b.measure(ctx, g)
+		switch {
+		case ctx.Err() != nil: // who interrupts a long run wants what there is
+			out.Note += " This run was interrupted: what is not here was not measured."
+		case err != nil:
+			return nil, err
+		}
+		for _, t := range g.tests {
+			for _, row := range t.rows {
+				row.tell(out)
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if len(b.share) > 0 {
+		out.Note += fmt.Sprintf(" Whoever sends at a fixed rate had %s %% of its core: with less than 95 in the median, others "+
+			"wanted it too, and latencies say more of them than of the servers.", spread(b.share, 0))
+	}
+	r.Sections = []*section{out}
+	r.explain(engineReasons)
+	r.Seconds = time.Since(b.begin).Seconds()
+	r.LoadAfter = loadAverage()
+	return r, nil
+}
+
+func (b *engineBench) measure(ctx context.Context, g *engineGroup) error {
+	if g.close != nil {
+		defer g.close()
+	}
+	if g.open != nil {
+		if err := g.open(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", g.tests[0].name, err)
+		}
+	}
+	for round := range b.plan.Pairs {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		order := []string{redisName, engineName}
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		if g.round != nil {
+			if err := b.attempt(g.tests, round, func() error { return g.round(ctx, b, g.tests, order) }); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, t := range g.tests {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			both := func() (err error) {
+				for _, server := range order {
+					if err := t.measure(ctx, b, server); err != nil {
+						return fmt.Errorf("%s: %w", server, err)
+					}
+				}
+				return nil
+			}
+			if err := b.attempt([]*engineTest{t}, round, both); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// attempt measures a pair. What fails spoils its own pair only, of which no row keeps a half, unless a server is gone.
+func (b *engineBench) attempt(tests []*engineTest, round int, measure func() error) error {
+	name, begin := tests[0].name, time.Now()
+	if len(tests) > 1 {
+		name = fmt.Sprintf("%s and %d more", name, len(tests)-1)
+	}
+	err := measure()
+	var found []string
+	for _, t := range tests {
+		for _, row := range t.rows {
+			row.align(err)
+			found = append(found, row.last())
+		}
+	}
+	what := strings.Join(found, "; ")
+	if err != nil {
+		what = "FAILED: " + err.Error()
+	}
+	fmt.Fprintf(os.Stderr, "%4.0fs %s, pair %d of %d, %.1f s: %s\n", time.Since(b.begin).Seconds(), name, round+1,
+		b.plan.Pairs, time.Since(begin).Seconds(), what)
+	for _, one := range []*server{b.pair.redis, b.pair.engine} {
+		select {
+		case <-one.process.ended:
+			return errors.Join(fmt.Errorf("%s: %s has ended", name, one.name), err)
+		default:
+		}
+	}
+	return nil
+}
