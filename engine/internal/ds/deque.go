@@ -12,7 +12,7 @@ import (
 // and has to find it first, by adding up the lengths in the directory from the nearer end:
 // 40 bytes for some hundreds of elements.
 //
-// A million elements of 14 bytes take 17 bytes each, where strings of their own in arrays
+// A million elements of 14 bytes take 18 bytes each, where strings of their own in arrays
 // took 38, and are some thousand objects for the collector instead of a million. The price:
 // what is popped is copied out, and an element in the middle of a chunk is found by
 // walking over its lengths, a few ns each. Rejected: offsets in each chunk (2 bytes an

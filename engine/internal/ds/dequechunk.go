@@ -179,10 +179,10 @@ func (c *chunk) remove(i int) (length int) {
 	place := c.find(i)
 	s, end := c.after(place)
 	length = len(s)
-	switch {
-	case i == 0:
+	switch i {
+	case 0:
 		c.from = uint32(end)
-	case i == c.length-1:
+	case c.length - 1:
 		c.to = uint32(place)
 	default:
 		copy(c.room[place:], c.room[end:c.to])

@@ -157,7 +157,7 @@ func (h *Hash) All() iter.Seq2[string, string] {
 func (h *Hash) Clone() *Hash {
 	c := &Hash{row: h.row.clone(), limits: h.limits}
 	if h.large != nil {
-		c.large = &largeHash{Dict: *h.large.Dict.Clone(nil), valueBytes: h.large.valueBytes}
+		c.large = &largeHash{Dict: *h.large.Clone(nil), valueBytes: h.large.valueBytes}
 	}
 	return c
 }
