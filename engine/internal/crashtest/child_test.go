@@ -76,7 +76,6 @@ func serve(dir string, settings []string) error {
 // child is an engine in a process of its own.
 type child struct {
 	cmd    *exec.Cmd
-	input  io.Closer // its end tells the child that it is left alone
 	socket string
 	output strings.Builder
 }
@@ -100,7 +99,7 @@ func start(t *testing.T, dir, socket string, settings []string) *child {
 	c.cmd.Env = append(os.Environ(), childFolder+"="+dir, childSettings+"="+strings.Join(settings, ";"))
 	c.cmd.ExtraFiles = []*os.File{file}
 	c.cmd.Stderr = &c.output
-	if c.input, err = c.cmd.StdinPipe(); err != nil {
+	if _, err := c.cmd.StdinPipe(); err != nil { // it is open as long as this process lives, and nobody waits for the child
 		t.Fatal(err)
 	}
 	err = c.cmd.Start()
