@@ -87,7 +87,7 @@ func newScript(transition string) *script {
 	if strings.Contains(transition, includeFunctions) {
 		text += "end)()\n"
 	}
-	sum := sha1.Sum([]byte(text))                          //nolint:gosec // as above
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	return &script{text, hex.EncodeToString(sum[:])}
 }
 
