@@ -122,7 +122,8 @@ func (s *server) collected() (c collected, err error) {
 }
 
 // measuredRole is the engine as a server that answers questions about its collector.
-func measuredRole(context.Context, []byte) error {
+func measuredRole(ctx context.Context, _ []byte) error {
+	go engine.AdjustCollector(ctx) // as signalbox serve does; it ends with the process
 	e, err := engine.Open(engine.Options{})
 	if err != nil {
 		return err

@@ -72,7 +72,8 @@ func startRedisIn(ctx context.Context, on []int, folder string, settings []strin
 }
 
 // keepRole is the engine as a server that keeps its data.
-func keepRole(_ context.Context, config []byte) error {
+func keepRole(ctx context.Context, config []byte) error {
+	go engine.AdjustCollector(ctx) // as signalbox serve does; it ends with the process
 	var c keepConfig
 	if err := decode(config, &c); err != nil {
 		return err

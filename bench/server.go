@@ -144,7 +144,8 @@ func startEngine(on []int) (*server, error) {
 }
 
 // serveRole is the engine as a server.
-func serveRole(context.Context, []byte) error {
+func serveRole(ctx context.Context, _ []byte) error {
+	go engine.AdjustCollector(ctx) // as signalbox serve does; it ends with the process
 	e, err := engine.Open(engine.Options{})
 	if err != nil {
 		return err

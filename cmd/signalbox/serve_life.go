@@ -35,7 +35,7 @@ func (h *house) serve(ctx context.Context, ready func() error) error {
 	defer cancel()
 	adjusting, rest := context.WithCancel(context.WithoutCancel(ctx))
 	var adjuster sync.WaitGroup
-	adjuster.Go(func() { adjustCollector(adjusting) })
+	adjuster.Go(func() { engine.AdjustCollector(adjusting) })
 	defer adjuster.Wait()
 	defer rest()
 	closed := make(chan error, len(h.doors))

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// How much garbage a served engine lets gather. By default Go lets the heap grow to twice
+// How much garbage a process lets gather that does nothing but serve an engine. By default Go lets the heap grow to twice
 // what is live, which for a database is twice the memory; but each collection reads all
 // that is live, so that one that comes four times as often costs four times as much. What
 // that is in time depends on how much garbage there is, and most commands leave none. So
@@ -49,8 +49,12 @@ type collector struct {
 	set       func(percent int) int
 }
 
-// adjustCollector runs until ctx ends, and then puts back what was set before.
-func adjustCollector(ctx context.Context) {
+// AdjustCollector makes Go's garbage collector fit a process that does little else than
+// serve an engine: between a sixth of the data and as much again is garbage at most, by
+// what collections cost. It runs until ctx ends, and then puts back what was set before.
+// The setting is the whole process's, so a program that only embeds an engine leaves it
+// alone. Nothing is done when GOGC is set.
+func AdjustCollector(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
