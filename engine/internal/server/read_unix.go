@@ -51,7 +51,7 @@ func (r *socketReader) AwaitRead() (int, error) {
 func (r *socketReader) read(fd uintptr) (done bool) {
 	room := r.room()
 	for {
-		n, err := syscall.Read(int(fd), room)
+		n, err := readNow(int(fd), room)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 			continue

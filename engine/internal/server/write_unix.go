@@ -52,7 +52,7 @@ func (w *socketWriter) TryWrite(b []byte) (int, error) {
 
 func (w *socketWriter) write(fd uintptr) bool {
 	for {
-		n, err := syscall.Write(int(fd), w.buffer)
+		n, err := writeNow(int(fd), w.buffer)
 		switch {
 		case err == nil:
 			w.n = n
