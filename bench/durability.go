@@ -124,7 +124,7 @@ func (b *durableBench) run(ctx context.Context, disk, only string) (r *report, e
 	for _, part := range parts {
 		for round := range b.plan.Pairs {
 			if err := b.pair(ctx, part, round); err != nil {
-				return nil, fmt.Errorf("%s: %w", part.name(), err)
+				return nil, errors.Join(fmt.Errorf("%s: %w", part.name(), err), r.print(os.Stderr)) // what took minutes is not lost
 			}
 		}
 		r.Sections = append(r.Sections, part.section())

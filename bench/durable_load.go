@@ -67,7 +67,7 @@ func (c *loadCase) prepare(ctx context.Context, b *durableBench) error {
 		return err
 	}
 	if c.name == "snapshot" {
-		if err := s.do(ctx, "SAVE"); err != nil {
+		if _, err := s.save(ctx, 50*time.Millisecond, nil); err != nil {
 			return err
 		}
 	}

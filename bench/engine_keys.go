@@ -84,12 +84,12 @@ func growthGroup(b *engineBench) *engineGroup {
 		each.add(server, now/float64(b.plan.Keys))
 		return rows.add(b.grown[server])
 	}
-	return &engineGroup{tests: []*engineTest{t}}
+	return &engineGroup{tests: []*engineTest{t}, most: 2}
 }
 
 // mixGroup is about servers that have grown, with GET and SET in turn at a fixed rate.
 func mixGroup(b *engineBench) *engineGroup {
-	g := &engineGroup{}
+	g := &engineGroup{most: 2}
 	var mix pacers
 	g.close = func() { mix.stop() }
 	g.open = func(ctx context.Context, b *engineBench) (err error) {

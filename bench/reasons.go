@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// reasons says why aims are missed, as far as it is known. A key is the beginning of what an aim is about; the longest
-// that fits is taken.
+// reasons says why aims are missed, as far as it is known. A key is the beginning of what an aim is about, or, behind a
+// star, its end; the longest that fits is taken.
 var reasons = map[string]string{
 	"uncontended, Redis": "an acquire and its release run 13 commands in their scripts, for the queue, the fencing token " +
 		"and the expiry; a bare script runs none, and the peers' two to four. The server's time for them is what is missing, " +
@@ -43,12 +43,19 @@ func (r *report) explain(reasons map[string]string) {
 			longest := ""
 			a.Reason = "not explained yet"
 			for key, reason := range reasons {
-				if strings.HasPrefix(a.What, key) && len(key) > len(longest) {
+				if isAbout(a.What, key) && len(key) > len(longest) {
 					longest, a.Reason = key, reason
 				}
 			}
 		}
 	}
+}
+
+func isAbout(what, key string) bool {
+	if end, ok := strings.CutPrefix(key, "*"); ok {
+		return strings.HasSuffix(what, end)
+	}
+	return strings.HasPrefix(what, key)
 }
 
 // durabilityReasons are those of the subcommand durability.

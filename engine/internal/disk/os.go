@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,7 +79,32 @@ func (f folder) List(name string) ([]string, error) {
 	return names, nil
 }
 
-func (f folder) MakeFolder(name string) error { return os.MkdirAll(f.path(name), folderMode) }
+// MakeFolder syncs the folders around those that it makes, outside of f, too: what is
+// synced in a folder whose own name is lost is lost with it.
+func (f folder) MakeFolder(name string) error {
+	path, err := filepath.Abs(f.path(name))
+	if err != nil {
+		return err
+	}
+	var around []string
+	for missing := path; isMissing(missing); missing = filepath.Dir(missing) {
+		around = append(around, filepath.Dir(missing))
+	}
+	if err := os.MkdirAll(path, folderMode); err != nil {
+		return err
+	}
+	for _, made := range around {
+		if err := folder(made).SyncFolder("."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
 
 func (f folder) SyncFolder(name string) error {
 	open, err := os.Open(f.path(name))
