@@ -34,10 +34,8 @@ func markdownOf(r *report, title string) string {
 			out.WriteString("\n")
 			markdownTable(&out, []string{"aim", "wanted", "measured", "lowest..highest", "rounds", ""}, aimRows(s.Aims))
 		}
-		for _, a := range s.Aims {
-			if a.Reason != "" {
-				fmt.Fprintf(&out, "\n* MISS, %s: %s\n", a.What, a.Reason)
-			}
+		for _, m := range s.misses() {
+			fmt.Fprintf(&out, "\n* MISS, %s: %s\n", strings.Join(m.what, "; "), m.reason)
 		}
 	}
 	return out.String()

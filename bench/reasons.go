@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // reasons says why aims are missed, as far as it is known. A key is the beginning of what an aim is about, or, behind a
 // star, its end; the longest that fits is taken.
@@ -40,22 +43,47 @@ func (r *report) explain(reasons map[string]string) {
 			if a.Aim == "" || a.Pass {
 				continue
 			}
-			longest := ""
-			a.Reason = "not explained yet"
-			for key, reason := range reasons {
-				if isAbout(a.What, key) && len(key) > len(longest) {
-					longest, a.Reason = key, reason
-				}
-			}
+			a.Reason = nearest(a.What, reasons)
 		}
 	}
 }
 
-func isAbout(what, key string) bool {
-	if end, ok := strings.CutPrefix(key, "*"); ok {
-		return strings.HasSuffix(what, end)
+// nearest is the reason with the longest key that fits.
+func nearest(what string, reasons map[string]string) string {
+	reason, best := "not explained yet", 0
+	for key, text := range reasons {
+		fit := 0
+		if end, ok := strings.CutPrefix(key, "*"); ok && strings.HasSuffix(what, end) {
+			fit = len(end)
+		} else if strings.HasPrefix(what, key) {
+			fit = len(key) + len(what)
+		}
+		if fit > best {
+			reason, best = text, fit
+		}
 	}
-	return strings.HasPrefix(what, key)
+	return reason
+}
+
+// missed are aims that are missed for the same reason.
+type missed struct {
+	reason string
+	what   []string
+}
+
+// misses are in the order of the first aim of each reason.
+func (s *section) misses() (all []missed) {
+	for _, a := range s.Aims {
+		if a.Reason == "" {
+			continue
+		}
+		at := slices.IndexFunc(all, func(m missed) bool { return m.reason == a.Reason })
+		if at < 0 {
+			all, at = append(all, missed{reason: a.Reason}), len(all)
+		}
+		all[at].what = append(all[at].what, a.What)
+	}
+	return all
 }
 
 // durabilityReasons are those of the subcommand durability.

@@ -85,10 +85,8 @@ func (r *report) print(to io.Writer) error {
 			fmt.Fprintln(out)
 			columns(out, []string{"aim", "wanted", "measured", "lowest..highest", "rounds", ""}, aimRows(s.Aims))
 		}
-		for _, a := range s.Aims {
-			if a.Reason != "" {
-				fmt.Fprintf(out, "\nMISS, %s: %s\n", a.What, a.Reason)
-			}
+		for _, m := range s.misses() {
+			fmt.Fprintf(out, "\nMISS, %s: %s\n", strings.Join(m.what, "; "), m.reason)
 		}
 	}
 	met, missed := r.tally()
