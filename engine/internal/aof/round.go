@@ -3,7 +3,6 @@ package aof
 import (
 	"errors"
 	"io"
-	"runtime"
 	"time"
 )
 
@@ -11,7 +10,6 @@ import (
 // its file. mu is held before and after, and busy is nobody before and after.
 func (l *Log) round() {
 	l.busy = true
-	l.gather()
 	policy, cut := l.policy, l.cut
 	batch := l.take()
 	if len(batch) > 0 {
@@ -34,15 +32,6 @@ func (l *Log) round() {
 	}
 	l.busy = false
 	l.announce()
-}
-
-// gather lets those run who are about to append, so that a round has more of them: on few cores
-// they would only get their turn after it, and each would make a round of its own. With nobody
-// about it takes no time.
-func (l *Log) gather() {
-	l.mu.Unlock()
-	runtime.Gosched()
-	l.mu.Lock()
 }
 
 // take is what is to be written next: all that is pending, but nothing from behind a cut.

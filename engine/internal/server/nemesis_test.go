@@ -30,17 +30,24 @@ func (h *history) outage(s *server.Server, d *disktest.Disk, steps int) {
 	const look = 5 * time.Millisecond
 	last := d.Steps() + steps
 	d.CutAfter(steps)
+	watch := func() (gone bool) {
+		time.Sleep(look)
+		if gone = d.Steps() > last; gone {
+			h.hurt(time.Now().Add(-look))
+		}
+		return gone
+	}
 	for range 600 { // there are steps each second, if the policy wants any
 		if h.r.IntN(40) == 0 {
 			h.job(s)
 		}
-		time.Sleep(look)
-		if d.Steps() > last {
-			h.hurt(time.Now().Add(-look))
+		if watch() {
 			break
 		}
 	}
-	time.Sleep(time.Duration(h.r.IntN(3000)) * time.Millisecond)
+	for end := time.Now().Add(time.Duration(h.r.IntN(3000)) * time.Millisecond); time.Now().Before(end); {
+		watch() // they may have been too few until now
+	}
 }
 
 // hurt notes that the disk may not have kept what it was to keep.
