@@ -62,7 +62,7 @@ func appendPlain(l *glua.LState, out []byte, kind string, arg int) (longer []byt
 		}
 	case glua.LString:
 		if kind[0] == 's' {
-			return append(out, v...), true
+			return append(out, inC(string(v), false)...), true
 		}
 	}
 	return out, false
@@ -106,7 +106,7 @@ func appendVerb(l *glua.LState, out []byte, v verb, arg int) []byte {
 	}
 	switch v.kind {
 	case 'c':
-		return v.pad(out, "", string([]byte{byte(checkInt(l, arg, "format"))}), false)
+		return append(out, inC(string(v.pad(nil, "", string([]byte{byte(checkInt(l, arg, "format"))}), false)), true)...)
 	case 'd', 'i':
 		n := toInt64(checkNumber(l, arg, "format"))
 		return v.integer(out, strings.TrimPrefix(strconv.FormatInt(n, 10), "-"), v.sign(n < 0))
@@ -119,7 +119,7 @@ func appendVerb(l *glua.LState, out []byte, v verb, arg int) []byte {
 	case 'q':
 		return appendQuoted(out, checkString(l, arg, "format"))
 	case 's':
-		text := checkString(l, arg, "format")
+		text := inC(checkString(l, arg, "format"), v.precision >= 0)
 		if v.precision >= 0 && v.precision < len(text) {
 			text = text[:v.precision]
 		}
@@ -127,6 +127,17 @@ func appendVerb(l *glua.LState, out []byte, v verb, arg int) []byte {
 	}
 	raise(l, "invalid option '%%%s' to 'format'", strings.TrimRight(string(v.kind), "\x00"))
 	return out
+}
+
+// inC is a text as C's sprintf sees it, to which it ends at a NUL. Lua gives it those of
+// less than a hundred bytes, and all that are to be cut.
+func inC(text string, always bool) string {
+	const longBytes = 100
+	if !always && len(text) >= longBytes {
+		return text
+	}
+	before, _, _ := strings.Cut(text, "\x00")
+	return before
 }
 
 // unsigned converts as C on amd64: negative numbers wrap.
