@@ -26,6 +26,7 @@ type conn struct {
 	server   *Server
 	nc       net.Conn
 	secured  *tls.Conn // nc, if it speaks TLS
+	loop     looped    // nc, if an event loop serves it
 	writer   nonBlocking
 	reader   awaiting       // nil: nc is to be read itself
 	requests *resp.Requests // the serving goroutine's; nil while nothing of a request is here
@@ -56,8 +57,29 @@ type conn struct {
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, nc: nc, writer: newNonBlocking(nc)}
 	c.secured, _ = nc.(*tls.Conn)
+	c.loop, _ = nc.(looped)
 	c.reader = newAwaiting(nc, c.room, c.vacate)
 	return c
+}
+
+// looped is a connection that an event loop serves (eventloop_linux.go). What is said here
+// of the serving goroutine is said of the loop then.
+type looped interface {
+	// start begins the service.
+	start(c *conn)
+	// wake has the loop run what waits behind a blocked request. It never waits.
+	wake()
+	// handOver has the loop go on without this connection until its batch has been run.
+	handOver()
+}
+
+// begin serves the connection until it ends, in the background.
+func (c *conn) begin() {
+	if c.loop != nil {
+		c.loop.start(c)
+		return
+	}
+	go c.serve()
 }
 
 // serve reads and runs requests until the connection ends.
@@ -71,7 +93,8 @@ func (c *conn) serve() {
 			return
 		}
 		for more := true; more; n, late = 0, false {
-			if !c.process(n, late) {
+			goOn, after := c.run(n, late)
+			if c.tell(&after); !goOn {
 				return
 			}
 			if wait := c.full(); wait != nil {
@@ -86,22 +109,21 @@ func (c *conn) serve() {
 	}
 }
 
-// process runs the requests that have arrived, n bytes more than before, as one
-// batch. It reports whether to go on reading. late says that the read has ended
+// run runs the requests that have arrived, n bytes more than before, as one batch. It
+// reports whether to go on reading, after tell. late says that the read has ended
 // at a deadline: kick has set it, or else the connection's owner, who then wants
 // it to end.
-func (c *conn) process(n int, late bool) bool {
+func (c *conn) run(n int, late bool) (goOn bool, after aftermath) {
 	s := c.server
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.closed || c.session.Closing() || late && !c.kicked {
-		s.mu.Unlock()
-		return false
+		return false, after
 	}
 	if c.kicked {
 		c.kicked = false
 		if err := c.nc.SetReadDeadline(time.Time{}); err != nil {
-			s.mu.Unlock()
-			return false
+			return false, after
 		}
 	}
 	now := nowUs()
@@ -110,23 +132,26 @@ func (c *conn) process(n int, late bool) bool {
 	}
 	wasBlocked := c.isBlocked()
 	own := s.spares.lend(&c.session.Out)
-	goOn := c.runBatch(now)
+	goOn = c.runBatch(now)
 	if !wasBlocked {
 		c.armTimeout()
 	}
 	if !goOn {
 		s.machine.Disconnect(c.session) // whoever sees it closed sees it gone
 	}
-	after := s.carryOut()
+	after = s.carryOut()
 	c.take()
 	s.spares.end(&c.session.Out, own)
-	s.mu.Unlock()
+	return goOn, after
+}
+
+// tell writes the replies of a batch, and does what else is left to do of it.
+func (c *conn) tell(after *aftermath) {
 	if after.commit() != nil {
 		c.lose()
 	}
 	c.flush()
 	after.settle()
-	return goOn
 }
 
 // runBatch steps the machine through every whole request, up to one that
@@ -153,7 +178,9 @@ func (c *conn) runBatch(now int64) bool {
 		case !ok:
 			return c.mayWait()
 		}
+		c.server.stepping = c.loop
 		c.server.machine.Step(now, c.session, args)
+		c.server.stepping = nil
 		if c.session.Closing() {
 			c.finish()
 			return false
@@ -294,6 +321,10 @@ func (c *conn) mayTell() bool {
 
 // kick wakes the reader, so that it runs the requests behind a blocked one.
 func (c *conn) kick() {
+	if c.loop != nil {
+		c.loop.wake()
+		return
+	}
 	c.kicked = true
 	if err := c.nc.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		c.abandon()

@@ -80,6 +80,11 @@ func (a *aftermath) commit() error {
 	return a.keeper.commit(a.seq)
 }
 
+// waitsForDisk reports whether to commit is to wait until something is on disk.
+func (a *aftermath) waitsForDisk() bool {
+	return a.keeper != nil && a.keeper.always.Load() && !a.keeper.mayTell(a.seq)
+}
+
 // settle does what must not be done under the lock.
 func (a *aftermath) settle() {
 	err := a.commit()

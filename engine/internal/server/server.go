@@ -56,6 +56,8 @@ type Server struct {
 	closed    bool
 	done      chan struct{}
 	slow      map[*conn]struct{} // those above a soft limit
+	loops     eventLoops
+	stepping  looped // whose request the machine is at, if an event loop serves it
 	leave     sync.Once
 	leaving   chan struct{} // closed before done, so that a script gives the lock back
 	keeper    *keeper       // nil: the data is in memory only
@@ -150,12 +152,12 @@ func (s *Server) Serve(l net.Listener) error {
 			}
 			return fmt.Errorf("engine: accepting on %s: %w", l.Addr(), errors.Join(err, l.Close()))
 		}
-		c, err := s.admit(nc)
+		c, err := s.admit(nc, s.loops.adopt)
 		if err != nil {
 			s.tasks.Go(func() { _ = refuse(nc, err) }) // the peer has been told; nobody else asks
 			continue
 		}
-		go c.serve()
+		c.begin()
 	}
 }
 
@@ -178,7 +180,7 @@ func (s *Server) pause() bool {
 
 // ServeConn serves one connection until either end closes it. It closes nc.
 func (s *Server) ServeConn(nc net.Conn) error {
-	c, err := s.admit(nc)
+	c, err := s.admit(nc, nil)
 	if err != nil {
 		return refuse(nc, err)
 	}
@@ -189,17 +191,17 @@ func (s *Server) ServeConn(nc net.Conn) error {
 // Dial returns the client's end of a new connection in memory.
 func (s *Server) Dial() (net.Conn, error) {
 	client, server := Pipe()
-	c, err := s.admit(server)
+	c, err := s.admit(server, nil)
 	if err != nil {
 		return nil, errors.Join(refuse(server, err), client.Close())
 	}
-	go c.serve()
+	c.begin()
 	return client, nil
 }
 
 // admit takes a connection in, or says why not. One that is in is counted in
-// tasks, for serve to count it out.
-func (s *Server) admit(nc net.Conn) (*conn, error) {
+// tasks, for whoever serves it to count it out. adopt may put another in nc's place.
+func (s *Server) admit(nc net.Conn, adopt func(*Server, net.Conn) net.Conn) (*conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -212,6 +214,9 @@ func (s *Server) admit(nc net.Conn) (*conn, error) {
 		return nil, protectedMode
 	}
 	keepAlive(nc, s.machine.KeepAliveSec())
+	if adopt != nil {
+		nc = adopt(s, nc)
+	}
 	c := newConn(s, nc)
 	c.session = s.machine.Connect(nowUs(), address(nc.RemoteAddr()), address(nc.LocalAddr()))
 	c.session.Unread = c.unread
@@ -387,6 +392,9 @@ func (s *Server) checkSlow() (after []sink) {
 func (s *Server) interrupt(letIn bool) (now int64, closing bool) {
 	const moment = time.Millisecond
 	if letIn {
+		if s.stepping != nil {
+			s.stepping.handOver()
+		}
 		s.mu.Unlock()
 		select {
 		case <-time.After(moment):
@@ -470,6 +478,7 @@ func (s *Server) stop() error {
 	for c := range s.conns {
 		c.abandon()
 	}
+	s.loops.stop()
 	return errors.Join(errs...)
 }
 

@@ -1,0 +1,287 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Plain sockets are served by event loops, as many as there are processors. A loop goes in
+// rounds: it asks epoll which of its connections have sent something, reads and runs the
+// batch of each in turn, and then, after one commit for all of them, writes the replies.
+//
+// A goroutine for each connection costs a switch for each batch, and Go's poller hands out
+// what is ready last first: a connection waits for none or for two rounds where here it
+// waits for one, which doubles the p99. And it commits for itself alone.
+//
+// Nothing in a round waits for a peer or holds up another connection for long:
+//
+//   - what a socket does not take at once goes on in a goroutine of the connection (conn.drain),
+//   - a connection that must read first is away: the loop does not look at it until it is back,
+//   - so is one whose script lets others in: the loop goes on in another goroutine (handOver),
+//   - with "appendfsync always" a goroutine waits for the disk and then tells those of the
+//     round, while the loop goes on: what it runs meanwhile is the next commit.
+//
+// What is not a socket, and TLS, has a goroutine of its own, as on systems without epoll
+// (conn.serve): the two ways share run and tell.
+//
+// Invariant E1: one goroutine at a time is in run of a loop, and no other touches what is the
+// loop's own. A connection that is away belongs, with its turn, to whoever took it away.
+// Invariant E2: a descriptor is closed when nobody can use it any more: no writer of its
+// connection, no loop, and not epoll.
+
+// eventLoop serves its sockets.
+type eventLoop struct {
+	server *Server
+	epoll  int
+	event  int // an eventfd, which wakes the loop
+
+	// The loop's own.
+	events [128]unix.EpollEvent
+	ready  []*socket // of this round
+	next   int       // how many of ready have had their turn
+	turns  []turn    // of this round: what is to be told at its end
+
+	mu      sync.Mutex // for moments; all locks but a socket's are taken before it
+	sockets map[int32]*socket
+	posted  []*socket // to be looked at, though they may have sent nothing
+	woken   bool
+	gone    bool // the loop has ended
+}
+
+// turn is what a connection has left to do when its batch has been run.
+type turn struct {
+	s     *socket
+	after aftermath
+	goOn  bool
+}
+
+// eventLoops are a server's, guarded by the engine's lock.
+type eventLoops struct {
+	all  []*eventLoop
+	last int
+}
+
+// adopt gives a connection to a loop, if it is one that a loop can serve: what it returns
+// takes the place of nc. The engine's lock is held.
+func (e *eventLoops) adopt(s *Server, nc net.Conn) net.Conn {
+	fd, ok := descriptor(nc)
+	if !ok {
+		return nc
+	}
+	for range runtime.GOMAXPROCS(0) - len(e.all) {
+		l, err := newEventLoop(s)
+		if err != nil {
+			break // for want of descriptors; with no loop at all, goroutines do
+		}
+		e.all = append(e.all, l)
+		s.tasks.Go(l.run)
+	}
+	if len(e.all) == 0 {
+		_ = unix.Close(fd) // the copy
+		return nc
+	}
+	e.last = (e.last + 1) % len(e.all)
+	adopted := newSocket(e.all[e.last], fd, nc)
+	_ = nc.Close() // its descriptor: the connection goes on
+	return adopted
+}
+
+// stop lets those loops end that have no connection left. The engine's lock is held.
+func (e *eventLoops) stop() {
+	for _, l := range e.all {
+		l.mu.Lock()
+		l.wake()
+		l.mu.Unlock()
+	}
+}
+
+// descriptor makes a copy of a socket's descriptor that Go's own poller knows nothing of.
+func descriptor(nc net.Conn) (fd int, ok bool) {
+	var sc syscall.Conn
+	switch nc := nc.(type) { // not what embeds one of them, and has methods of its own
+	case *net.TCPConn:
+		sc = nc
+	case *net.UnixConn:
+		sc = nc
+	default:
+		return 0, false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	failed := raw.Control(func(original uintptr) { fd, err = unix.FcntlInt(original, unix.F_DUPFD_CLOEXEC, 0) })
+	return fd, failed == nil && err == nil
+}
+
+func newEventLoop(s *Server) (*eventLoop, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, errors.Join(err, unix.Close(epoll))
+	}
+	l := &eventLoop{server: s, epoll: epoll, event: event, sockets: map[int32]*socket{}}
+	if err := l.control(unix.EPOLL_CTL_ADD, int32(event), unix.EPOLLIN); err != nil { //nolint:gosec // descriptors are small
+		return nil, errors.Join(err, unix.Close(event), unix.Close(epoll))
+	}
+	return l, nil
+}
+
+func (l *eventLoop) control(operation int, fd int32, events uint32) error {
+	return unix.EpollCtl(l.epoll, operation, int(fd), &unix.EpollEvent{Events: events, Fd: fd})
+}
+
+// wake has the loop look at what is posted, and at whether to end. mu is held.
+func (l *eventLoop) wake() {
+	if l.woken || l.gone {
+		return
+	}
+	l.woken = true
+	_, _ = unix.Write(l.event, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // it cannot be full
+}
+
+// run goes in rounds until the server is closed and all sockets are, or until another
+// goroutine goes on.
+func (l *eventLoop) run() {
+	for {
+		for l.next < len(l.ready) {
+			s := l.ready[l.next]
+			l.next++
+			if !l.take(s) {
+				return
+			}
+		}
+		l.endRound()
+		runtime.Gosched() // there may be one processor only, and others who want it
+		if !l.collect() {
+			return
+		}
+	}
+}
+
+// collect waits for connections that have something to say, or about which there is
+// something to do. It reports false when there never will be any.
+func (l *eventLoop) collect() bool {
+	n, err := unix.EpollWait(l.epoll, l.events[:], -1)
+	if err != nil {
+		n = 0 // it was a signal: no other error is possible
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.ready)
+	l.ready, l.next = l.ready[:0], 0
+	for _, event := range l.events[:n] {
+		if int(event.Fd) == l.event {
+			var count [8]byte
+			_, _ = unix.Read(l.event, count[:]) // it is not empty
+			l.woken = false
+		} else if s := l.sockets[event.Fd]; s != nil && s.happened(event.Events) {
+			l.ready = append(l.ready, s)
+		}
+	}
+	for _, s := range l.posted {
+		s.posted, s.missed = false, s.away
+		if !s.away && !slices.Contains(l.ready, s) {
+			l.ready = append(l.ready, s)
+		}
+	}
+	clear(l.posted)
+	l.posted = l.posted[:0]
+	return len(l.sockets) > 0 || !l.end()
+}
+
+// end ends the loop if nobody can come any more. mu is held.
+func (l *eventLoop) end() bool {
+	select {
+	case <-l.server.done:
+	default:
+		return false
+	}
+	l.gone = true
+	_, _ = unix.Close(l.event), unix.Close(l.epoll)
+	return true
+}
+
+// take reads and runs what a connection has sent. It reports false if the loop has gone on
+// without it meanwhile.
+func (l *eventLoop) take(s *socket) bool {
+	t := turn{s: s}
+	if n, err := s.receive(); err == nil {
+		t.goOn, t.after = s.conn.run(n, false)
+	}
+	if s.alone {
+		s.alone = false
+		t.end()
+		return false
+	}
+	if !t.goOn {
+		s.leave()
+	}
+	l.turns = append(l.turns, t)
+	return true
+}
+
+// endRound commits what the round has changed, and tells everybody.
+func (l *eventLoop) endRound() {
+	turns := l.turns
+	if len(turns) == 0 {
+		return
+	}
+	if slices.ContainsFunc(turns, func(t turn) bool { return t.after.waitsForDisk() }) {
+		turns = slices.Clone(turns)
+		for i := range turns {
+			turns[i].s.leave()
+		}
+		l.server.tasks.Go(func() { tell(turns) })
+	} else {
+		tell(turns)
+	}
+	clear(l.turns)
+	l.turns = l.turns[:0]
+}
+
+// tell ends turns, after one commit for all of them.
+func tell(turns []turn) {
+	for i := len(turns) - 1; i >= 0; i-- {
+		if latest := &turns[i].after; latest.keeper != nil {
+			_ = latest.commit() // each hears of the error by itself
+			break
+		}
+	}
+	for i := range turns {
+		turns[i].end()
+	}
+}
+
+// end tells the peer what its batch has come to, and has the connection looked at again, or
+// ended.
+func (t *turn) end() {
+	s, c := t.s, t.s.conn
+	c.tell(&t.after)
+	if !t.goOn {
+		s.finish()
+		return
+	}
+	c.vacate()
+	if wait := c.full(); wait != nil {
+		s.leave()
+		c.server.tasks.Go(func() {
+			select {
+			case <-wait:
+			case <-c.server.done:
+			}
+			s.comeBack(true)
+		})
+		return
+	}
+	s.comeBack(c.paused)
+}
