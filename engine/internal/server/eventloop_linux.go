@@ -217,6 +217,7 @@ func (l *eventLoop) take(s *socket) bool {
 	t := turn{s: s}
 	if n, err := s.receive(); err == nil {
 		t.goOn, t.after = s.conn.run(n, false)
+		s.conn.vacate() // the next one in the round reads with it
 	}
 	if s.alone {
 		s.alone = false
@@ -271,7 +272,6 @@ func (t *turn) end() {
 		s.finish()
 		return
 	}
-	c.vacate()
 	if wait := c.full(); wait != nil {
 		s.leave()
 		c.server.tasks.Go(func() {
