@@ -11,14 +11,7 @@ func TestGiveBackLeavesNothingButTheLimit(t *testing.T) {
 	const bytes, limit = 48 << 20, 1 << 50
 	before := debug.SetMemoryLimit(limit)
 	defer debug.SetMemoryLimit(before)
-	rows := make([][]byte, bytes/4096)
-	for i := range rows {
-		rows[i] = make([]byte, 4096)
-		rows[i][0] = 1
-	}
-	full := readHeap()
-	runtime.KeepAlive(rows)
-	rows = nil
+	full := makeGarbage(bytes)
 	GiveBack(nil)
 	now := readHeap()
 	if given := full.mapped - now.mapped; given < bytes*3/4 {
@@ -32,12 +25,7 @@ func TestGiveBackLeavesNothingButTheLimit(t *testing.T) {
 // Whoever closes the server does not wait for it.
 func TestGiveBackEndsWithTheServer(t *testing.T) {
 	const bytes = 64 << 20
-	rows := make([][]byte, bytes/4096)
-	for i := range rows {
-		rows[i] = make([]byte, 4096)
-	}
-	runtime.KeepAlive(rows)
-	rows = nil
+	makeGarbage(bytes)
 	done := make(chan struct{})
 	close(done)
 	GiveBack(done)
@@ -45,4 +33,17 @@ func TestGiveBackEndsWithTheServer(t *testing.T) {
 		t.Errorf("all but %d of %d bytes were given back", now.free, bytes)
 	}
 	GiveBack(nil)
+}
+
+// makeGarbage takes so many bytes of the system, and returns what the heap was like when they were
+// in use, which they are no longer.
+func makeGarbage(bytes int) heap {
+	rows := make([][]byte, bytes/4096)
+	for i := range rows {
+		rows[i] = make([]byte, 4096)
+		rows[i][0] = 1
+	}
+	full := readHeap()
+	runtime.KeepAlive(rows)
+	return full
 }
