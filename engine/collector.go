@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"github.com/signalbox-io/signalbox/engine/internal/server"
 )
 
 // How much garbage a process lets gather that does nothing but serve an engine. By default Go lets the heap grow to twice
@@ -68,7 +70,7 @@ func AdjustCollector(ctx context.Context) {
 			now := readCosts()
 			c.adjust(now)
 			if c.rests(now) {
-				debug.FreeOSMemory()
+				server.GiveBack(ctx.Done())
 			}
 		case <-ctx.Done():
 			return

@@ -57,17 +57,6 @@ func subtractSets(sets []*ds.Set, visit func(member string) bool) {
 	}
 }
 
-func uniteSets(sets []*ds.Set, visit func(member string) bool) {
-	seen := ds.NewSet()
-	for _, set := range sets {
-		for member := range set.All() {
-			if seen.Add(bytesOf(member)) && !visit(member) {
-				return
-			}
-		}
-	}
-}
-
 // combineSets makes the commands that reply with the result.
 func combineSets(operation setOperation) func(c *Ctx) error {
 	return func(c *Ctx) error {
@@ -105,6 +94,34 @@ func combineSetsInto(operation setOperation, event keyspace.Event) func(c *Ctx) 
 		storeResult(c, c.Args[1], result, event)
 		return nil
 	}
+}
+
+// A union is made as a set at once, and not member by member: ds.UnionOf copies the table of the
+// largest one.
+
+func sunion(c *Ctx) error {
+	sets, err := readSets(c, c.Args[1:])
+	if err != nil {
+		return err
+	}
+	result := sets[0]
+	if len(sets) > 1 {
+		result = ds.UnionOf(sets, &c.Space.Limits)
+	}
+	c.Out.Set(result.Len())
+	for member := range result.All() {
+		c.Out.BulkString(member)
+	}
+	return nil
+}
+
+func sunionstore(c *Ctx) error {
+	sets, err := readSets(c, c.Args[2:])
+	if err != nil {
+		return err
+	}
+	storeResult(c, c.Args[1], ds.UnionOf(sets, &c.Space.Limits), eventSUnionStore)
+	return nil
 }
 
 // parseInterCard reads numkeys, the keys, and LIMIT, of which the last counts;
@@ -171,13 +188,13 @@ var setAlgebraSpecs = []Spec{
 		Name: "sunion", Arity: -2, Flags: ReadOnly, Keys: KeysFrom(1), Group: "set", Since: "1.0.0",
 		Summary:    "Lists the members of several sets, each once.",
 		Complexity: "O(N), N being the size of all sets together.",
-		Run:        combineSets(uniteSets),
+		Run:        sunion,
 	},
 	{
 		Name: "sunionstore", Arity: -3, Flags: Write | DenyOOM, Keys: KeysFrom(1), Group: "set", Since: "1.0.0",
 		Summary:    "Stores the members of several sets in a set of their own.",
 		Complexity: "O(N), N being the size of all sets together.",
-		Run:        combineSetsInto(uniteSets, eventSUnionStore),
+		Run:        sunionstore,
 	},
 	{
 		Name: "sdiff", Arity: -2, Flags: ReadOnly, Keys: KeysFrom(1), Group: "set", Since: "1.0.0",

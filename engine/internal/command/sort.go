@@ -1,8 +1,6 @@
 package command
 
 import (
-	"slices"
-
 	"github.com/signalbox-io/signalbox/engine/internal/ds"
 )
 
@@ -12,7 +10,8 @@ import (
 //	sort.go          what a call asks for, and the reply
 //	sort_source.go   taking the elements out of the collection
 //	sort_pattern.go  BY and GET: values of other keys, named after an element
-//	sort_order.go    the order, and how to put only a part of it in place
+//	sort_order.go    the order, and what is kept of many elements when few are wanted
+//	sort_part.go     how to put only a part of many in place
 
 const errSortScore Error = "ERR One or more scores can't be converted into double"
 
@@ -109,9 +108,9 @@ func (c *Ctx) sort(r sortRequest) error {
 	if _, isSet := source.(*ds.Set); isSet && r.unsorted && (r.storing || c.InScript) {
 		r.unsorted, r.alpha, r.by = false, true, nil
 	}
-	var elements []sortElement
+	var elements []string
 	if r.unsorted {
-		elements = c.takeUnsorted(source, &r)
+		elements = takeUnsorted(source, &r)
 	} else if elements, err = c.takeSorted(source, &r); err != nil {
 		return err
 	}
@@ -124,30 +123,27 @@ func (c *Ctx) sort(r sortRequest) error {
 }
 
 // takeSorted returns the elements of the window, in order.
-func (c *Ctx) takeSorted(source any, r *sortRequest) ([]sortElement, error) {
-	elements := allElements(source)
-	for i := range elements {
-		if !c.weigh(&elements[i], r) {
+func (c *Ctx) takeSorted(source any, r *sortRequest) ([]string, error) {
+	walk, n := walkSortSource(source)
+	s := newSorter(r, n)
+	for text := range walk {
+		element, score, ok := c.weigh(text, r)
+		if !ok {
 			return nil, errSortScore
 		}
+		s.add(element, score)
 	}
-	from, to := r.window(len(elements))
-	if whole := from == 0 && to == len(elements); r.by == nil || whole {
-		slices.SortStableFunc(elements, r.compare)
-	} else if from < to {
-		sortPart(elements, r.compare, from, to-1)
-	}
-	return elements[from:to], nil
+	return s.window(), nil
 }
 
-func (c *Ctx) writeSorted(elements []sortElement, r *sortRequest) {
+func (c *Ctx) writeSorted(elements []string, r *sortRequest) {
 	c.Out.Array(len(elements) * max(len(r.get), 1))
 	for _, element := range elements {
 		if len(r.get) == 0 {
-			c.Out.BulkString(element.text)
+			c.Out.BulkString(element)
 		}
 		for i := range r.get {
-			value, found := c.resolve(&r.get[i], element.text)
+			value, found := c.resolve(&r.get[i], element)
 			if !found {
 				c.Out.Null()
 				continue
@@ -159,14 +155,14 @@ func (c *Ctx) writeSorted(elements []sortElement, r *sortRequest) {
 
 // storeSorted makes a list of what the reply would be, with empty strings for
 // nulls, in place of whatever the destination holds: nothing, if it is empty.
-func (c *Ctx) storeSorted(elements []sortElement, r *sortRequest) {
+func (c *Ctx) storeSorted(elements []string, r *sortRequest) {
 	list := ds.NewDeque()
 	for _, element := range elements {
 		if len(r.get) == 0 {
-			list.PushBack(element.text)
+			list.PushBack(element)
 		}
 		for i := range r.get {
-			value, _ := c.resolve(&r.get[i], element.text)
+			value, _ := c.resolve(&r.get[i], element)
 			list.PushBack(value)
 		}
 	}

@@ -2,183 +2,168 @@ package command
 
 import (
 	"cmp"
-	"math/bits"
+	"encoding/binary"
+	"math"
 	"slices"
 	"strings"
 )
 
-// compare is the order of a request. Numbers that are equal are ordered by
-// their elements, so that it does not matter how they came. With ALPHA and BY
-// equal weights are equal, elements without one come first, and only the way
-// of sorting decides.
-func (r *sortRequest) compare(a, b sortElement) int {
-	order := 0
-	switch {
-	case !r.alpha:
-		if order = cmp.Compare(a.score, b.score); order == 0 {
-			order = strings.Compare(a.text, b.text)
-		}
-	case a.known && b.known:
-		order = r.compareText(a.weight, b.weight)
-	case a.known:
-		order = 1
-	case b.known:
-		order = -1
+// What is sorted are ranks: a number for each element that decides nearly all comparisons, and
+// where the element is. They are small and have no pointers, so that neither the cache nor the
+// collector minds a million of them, and the elements themselves, which are anywhere in memory,
+// are looked at only where numbers are equal.
+//
+// When only the first of many are wanted, no more than twice as many are ever kept: the better
+// half, and what came since that is better than its last. So SORT ... LIMIT 0 10 of a million
+// takes memory for a thousand, and looks at each element once.
+
+// sortElement is an element on its way into the reply. Its strings are shared
+// with the collection.
+type sortElement struct {
+	text   string
+	weight string // what ALPHA compares
+	known  bool   // there is such a weight: without BY there always is
+}
+
+// sortRank is where an element belongs.
+type sortRank struct {
+	key uint64 // less comes first; of equal ones the elements decide
+	at  int    // the element's position, in the order of the collection
+}
+
+// sorter collects elements and puts a window of them in order.
+type sorter struct {
+	request  *sortRequest
+	from, to int // the window
+	whole    bool
+	exact    bool // no two elements are equal: their positions decide at last
+	elements []sortElement
+	ranks    []sortRank
+	most     int      // kept at once; 0: all
+	trimmed  bool     // to of them have been chosen once,
+	last     sortRank // of which this is the last
+}
+
+const sortRoom = 1024 // kept at least, so that choosing is worth its while
+
+func newSorter(r *sortRequest, n int) *sorter {
+	s := &sorter{request: r}
+	s.from, s.to = r.window(n)
+	s.whole = s.from == 0 && s.to == n
+	s.exact = r.by == nil || !r.alpha || s.whole
+	room := n
+	if most := max(2*s.to, sortRoom); s.exact && most < n {
+		s.most, room = most, most
 	}
-	if r.descending {
-		return -order
+	s.elements, s.ranks = make([]sortElement, 0, room+1), make([]sortRank, 0, room)
+	return s
+}
+
+// add takes the next element of the collection. score counts unless ALPHA.
+func (s *sorter) add(element sortElement, score float64) {
+	rank := sortRank{at: len(s.elements)}
+	switch {
+	case !s.request.alpha:
+		rank.key = numberKey(score)
+	case element.known:
+		rank.key = textKey(element.weight)
+	}
+	if s.request.descending {
+		rank.key = ^rank.key
+	}
+	s.elements = append(s.elements, element)
+	if s.trimmed && s.compare(rank, s.last) > 0 {
+		s.elements = s.elements[:rank.at]
+		return
+	}
+	if s.ranks = append(s.ranks, rank); len(s.ranks) == s.most {
+		s.trim()
+	}
+}
+
+// trim keeps the first elements of those that there are, in the order in which they came.
+func (s *sorter) trim() {
+	wanted := max(s.to, 1)
+	sortPart(s.ranks, s.compare, 0, wanted-1)
+	last := s.ranks[wanted-1]
+	s.ranks = s.ranks[:wanted]
+	slices.SortFunc(s.ranks, func(a, b sortRank) int { return cmp.Compare(a.at, b.at) })
+	for i := range s.ranks {
+		rank := &s.ranks[i]
+		isLast := rank.at == last.at
+		s.elements[i], rank.at = s.elements[rank.at], i
+		if isLast {
+			s.last = *rank
+		}
+	}
+	s.elements, s.trimmed = s.elements[:wanted], true
+}
+
+// window returns what the elements of the window are, in order.
+func (s *sorter) window() []string {
+	switch {
+	case s.from == s.to:
+		return nil
+	case s.whole:
+		slices.SortFunc(s.ranks, s.compare)
+	default:
+		sortPart(s.ranks, s.compare, s.from, s.to-1)
+	}
+	texts := make([]string, 0, s.to-s.from)
+	for _, rank := range s.ranks[s.from:s.to] {
+		texts = append(texts, s.elements[rank.at].text)
+	}
+	return texts
+}
+
+// compare is the order of the request. Numbers that are equal are ordered by their elements,
+// and what is equal then stays in the order of the collection, as Redis's sort of everything
+// leaves it. With ALPHA and BY and only a part wanted, equal weights are equal, elements
+// without one come first, and only the way of sorting decides.
+func (s *sorter) compare(a, b sortRank) int {
+	if a.key != b.key {
+		return cmp.Compare(a.key, b.key)
+	}
+	order := s.compareElements(&s.elements[a.at], &s.elements[b.at])
+	if s.request.descending {
+		order = -order
+	}
+	if order == 0 && s.exact {
+		return cmp.Compare(a.at, b.at)
 	}
 	return order
 }
 
-// compareText compares what is stored byte by byte. What is shown Redis
-// compares by the rules of its locale, for which the plain one of C stands
-// here; it ends at a zero byte.
-func (r *sortRequest) compareText(a, b string) int {
-	if !r.storing {
-		a, b = untilZero(a), untilZero(b)
-	}
-	return strings.Compare(a, b)
-}
-
-// partSorter puts the elements at from to to of a sequence in their places, and
-// leaves the others anywhere on their side. It is the quicksort of Bentley and
-// McIlroy ("Engineering a sort function"), which does not go into parts that
-// are not wanted.
-//
-// The choice of pivots and the order of swaps decide which of several equal
-// elements come first, and they are those of Redis: so a page of a list sorted
-// BY ... ALPHA LIMIT is the same page. Any other way of sorting would be as
-// right, and one more difference.
-type partSorter struct {
-	elements []sortElement
-	compare  func(a, b sortElement) int
-	from, to int
-}
-
-func sortPart(elements []sortElement, compare func(a, b sortElement) int, from, to int) {
-	s := partSorter{elements, compare, from, to}
-	s.sort(0, len(elements), 2*bits.Len(uint(len(elements))))
-}
-
-func (s *partSorter) order(i, j int) int { return s.compare(s.elements[i], s.elements[j]) }
-
-func (s *partSorter) swap(i, j int) {
-	s.elements[i], s.elements[j] = s.elements[j], s.elements[i]
-}
-
-// sort orders the n elements at low. Pivots that are bad again and again use up
-// depth: then they are sorted in another way, lest somebody who knows how they
-// are chosen makes it take time in proportion to the square of n.
-func (s *partSorter) sort(low, n, depth int) {
-	for n >= 7 {
-		if depth--; depth < 0 {
-			slices.SortStableFunc(s.elements[low:low+n], s.compare)
-			return
-		}
-		smaller, larger := s.partition(low, n)
-		if s.wants(low, smaller) {
-			s.sort(low, smaller, depth)
-		}
-		low, n = low+n-larger, larger
-		if !s.wants(low, n) {
-			return
-		}
-	}
-	for i := low + 1; i < low+n; i++ {
-		for j := i; j > low && s.order(j-1, j) > 0; j-- {
-			s.swap(j, j-1)
-		}
-	}
-}
-
-// wants reports whether any of n elements at low is to be put in its place.
-func (s *partSorter) wants(low, n int) bool {
-	return n > 1 && s.from < low+n && s.to >= low
-}
-
-// partition moves what is smaller than a pivot to the front of the n elements
-// at low, what is larger to the back, and returns how many these are.
-func (s *partSorter) partition(low, n int) (smaller, larger int) {
-	s.swap(low, s.pivot(low, n))
-	end := low + n
-	// Equal ones gather at both ends first: up to equalLow, and from equalHigh on.
-	equalLow, up := low+1, low+1
-	equalHigh, down := end-1, end-1
-	for {
-		for ; up <= down; up++ {
-			order := s.order(up, low)
-			if order > 0 {
-				break
-			}
-			if order == 0 {
-				s.swap(equalLow, up)
-				equalLow++
-			}
-		}
-		for ; up <= down; down-- {
-			order := s.order(down, low)
-			if order < 0 {
-				break
-			}
-			if order == 0 {
-				s.swap(down, equalHigh)
-				equalHigh--
-			}
-		}
-		if up > down {
-			break
-		}
-		s.swap(up, down)
-		up++
-		down--
-	}
-	smaller, larger = up-equalLow, equalHigh-down
-	s.exchange(low, up, min(equalLow-low, smaller))
-	s.exchange(up, end, min(larger, end-1-equalHigh))
-	return smaller, larger
-}
-
-// exchange swaps the n elements at low with the n that end before end.
-func (s *partSorter) exchange(low, end, n int) {
-	for i := range n {
-		s.swap(low+i, end-n+i)
-	}
-}
-
-// pivot is the middle element, the median of three, or that of three medians,
-// as the number of elements goes up.
-func (s *partSorter) pivot(low, n int) int {
-	middle, high := low+n/2, low+n-1
-	if n == 7 {
-		return middle
-	}
-	if n > 40 {
-		step := n / 8
-		low = s.median(low, low+step, low+2*step)
-		middle = s.median(middle-step, middle, middle+step)
-		high = s.median(high-2*step, high-step, high)
-	}
-	return s.median(low, middle, high)
-}
-
-func (s *partSorter) median(i, j, k int) int {
-	if s.order(i, j) < 0 {
-		switch {
-		case s.order(j, k) < 0:
-			return j
-		case s.order(i, k) < 0:
-			return k
-		default:
-			return i
-		}
-	}
+func (s *sorter) compareElements(a, b *sortElement) int {
 	switch {
-	case s.order(j, k) > 0:
-		return j
-	case s.order(i, k) < 0:
-		return i
-	default:
-		return k
+	case !s.request.alpha:
+		return strings.Compare(a.text, b.text)
+	case a.known && b.known:
+		return strings.Compare(a.weight, b.weight)
+	case a.known:
+		return 1
+	case b.known:
+		return -1
 	}
+	return 0
+}
+
+// numberKey is in the order of numbers; 0 and -0 are one number.
+func numberKey(score float64) uint64 {
+	const sign = 1 << 63
+	bits := math.Float64bits(score + 0)
+	if bits&sign == 0 {
+		return bits | sign
+	}
+	return ^bits
+}
+
+// textKey is the first eight bytes of a text, with zeros for those that it does not have.
+func textKey(text string) uint64 {
+	if len(text) >= 8 {
+		return binary.BigEndian.Uint64(bytesOf(text[:8]))
+	}
+	var first [8]byte
+	copy(first[:], text)
+	return binary.BigEndian.Uint64(first[:])
 }

@@ -61,21 +61,31 @@ func (c *Ctx) resolve(p *sortPattern, element string) (value string, found bool)
 
 // weigh finds what an element is compared by. It fails if that should be a
 // number and is not. An element without a weight counts as 0.
-func (c *Ctx) weigh(element *sortElement, r *sortRequest) bool {
-	weight, found := element.text, true
+func (c *Ctx) weigh(text string, r *sortRequest) (element sortElement, score float64, ok bool) {
+	element.text = text
+	weight, found := text, true
 	if r.by != nil {
-		weight, found = c.resolve(r.by, element.text)
+		weight, found = c.resolve(r.by, text)
 	}
 	switch {
 	case !found:
-		return true
+		return element, 0, true
 	case r.alpha:
-		element.weight, element.known = weight, true
-		return true
+		element.weight, element.known = r.sortText(weight), true
+		return element, 0, true
 	}
-	var ok bool
-	element.score, ok = parseSortScore(weight)
-	return ok
+	score, ok = parseSortScore(weight)
+	return element, score, ok
+}
+
+// sortText is what ALPHA sees of a weight. What is stored Redis compares byte by byte. What
+// is shown it compares by the rules of its locale, for which the plain one of C stands here;
+// it ends at a zero byte.
+func (r *sortRequest) sortText(weight string) string {
+	if r.storing {
+		return weight
+	}
+	return untilZero(weight)
 }
 
 // parseSortScore reads a number as C's strtod does when nobody looks at where

@@ -6,15 +6,6 @@ import (
 	"github.com/signalbox-io/signalbox/engine/internal/ds"
 )
 
-// sortElement is an element on its way into the reply. Its strings are shared
-// with the collection.
-type sortElement struct {
-	text   string
-	score  float64 // unless ALPHA
-	weight string  // what ALPHA compares with BY
-	known  bool    // there is such a weight
-}
-
 // readSortSource is the list, set or sorted set under key; of a missing key it
 // is an empty list. A sorted set leaves its small encoding for good, as in
 // Redis, which wants to walk its table.
@@ -34,68 +25,72 @@ func readSortSource(c *Ctx, key []byte) (any, error) {
 	return o.Value, nil
 }
 
-// allElements takes out everything, in the order of the collection.
-func allElements(source any) []sortElement {
+// walkSortSource is everything, in the order of the collection, and how much that is.
+func walkSortSource(source any) (elements iter.Seq[string], n int) {
 	switch source := source.(type) {
 	case *ds.Deque:
-		elements := make([]sortElement, 0, source.Len())
-		for _, text := range source.Range(0, source.Len()-1) {
-			elements = append(elements, sortElement{text: text})
-		}
-		return elements
+		return second(source.Range(0, source.Len()-1)), source.Len()
 	case *ds.Set:
-		elements := make([]sortElement, 0, source.Len())
-		for text := range source.All() {
-			elements = append(elements, sortElement{text: text})
-		}
-		return elements
+		return source.All(), source.Len()
 	case *ds.SortedSet:
-		return firstMembers(source.Ascend(0), source.Len())
+		return first(source.Ascend(0)), source.Len()
 	default:
-		return nil
+		return func(func(string) bool) {}, 0
+	}
+}
+
+// first and second are one side of a walk over pairs.
+func first[T any](walk iter.Seq2[string, T]) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		walk(func(text string, _ T) bool { return yield(text) })
+	}
+}
+
+func second[T any](walk iter.Seq2[T, string]) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		walk(func(_ T, text string) bool { return yield(text) })
 	}
 }
 
 // takeUnsorted returns the elements of the window in the collection's own
 // order, or from its end if DESC. It looks at no others, except in a set, which
 // has no positions, and no order that DESC could turn around.
-func (c *Ctx) takeUnsorted(source any, r *sortRequest) []sortElement {
+func takeUnsorted(source any, r *sortRequest) []string {
+	walk, n := walkSortSource(source)
+	from, to := r.window(n)
+	skip := 0
 	switch source := source.(type) {
 	case *ds.Deque:
-		from, to := r.window(source.Len())
-		walk, first, last := source.Range, from, to-1
+		walk = second(source.Range(from, to-1))
 		if r.descending {
-			walk, first, last = source.Backward, source.Len()-to, source.Len()-1-from
+			walk = second(source.Backward(n-to, n-1-from))
 		}
-		elements := make([]sortElement, 0, to-from)
-		for _, text := range walk(first, last) {
-			elements = append(elements, sortElement{text: text})
-		}
-		return elements
 	case *ds.SortedSet:
-		from, to := r.window(source.Len())
 		if from == to {
 			return nil
 		}
+		walk = first(source.Ascend(from))
 		if r.descending {
-			return firstMembers(source.Descend(source.Len()-1-from), to-from)
+			walk = first(source.Descend(n - 1 - from))
 		}
-		return firstMembers(source.Ascend(from), to-from)
 	default:
-		elements := allElements(source)
-		from, to := r.window(len(elements))
-		return elements[from:to]
+		skip = from
 	}
+	return takeTexts(walk, skip, to-from)
 }
 
-// firstMembers takes the first n members of a walk.
-func firstMembers(walk iter.Seq2[string, float64], n int) []sortElement {
-	elements := make([]sortElement, 0, n)
-	for member := range walk {
-		if len(elements) == n {
+// takeTexts takes n texts of a walk, after some that it skips.
+func takeTexts(walk iter.Seq[string], skip, n int) []string {
+	texts := make([]string, 0, n)
+	for text := range walk {
+		if skip > 0 {
+			skip--
+			continue
+		}
+		if len(texts) == n {
 			break
 		}
-		elements = append(elements, sortElement{text: member})
+		texts = append(texts, text)
 	}
-	return elements
+	return texts
 }

@@ -2,9 +2,13 @@ package command
 
 import (
 	"cmp"
+	"fmt"
 	"math/bits"
+	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,24 +22,24 @@ func TestSortPartPutsItsPartInPlace(t *testing.T) {
 		weights := rapid.SliceOfN(rapid.IntRange(0, 30), 1, 200).Draw(r, "weights")
 		from := rapid.IntRange(0, len(weights)-1).Draw(r, "from")
 		to := rapid.IntRange(from, len(weights)-1).Draw(r, "to")
-		elements := make([]sortElement, len(weights))
+		ranks := make([]sortRank, len(weights))
 		for i, w := range weights {
-			elements[i] = sortElement{text: strconv.Itoa(i), score: float64(w)}
+			ranks[i] = sortRank{key: uint64(w), at: i}
 		}
-		byScore := func(a, b sortElement) int { return cmp.Compare(a.score, b.score) }
-		sortPart(elements, byScore, from, to)
+		byKey := func(a, b sortRank) int { return cmp.Compare(a.key, b.key) }
+		sortPart(ranks, byKey, from, to)
 		sorted := slices.Sorted(slices.Values(weights))
 		for i := from; i <= to; i++ {
-			if int(elements[i].score) != sorted[i] {
-				r.Fatalf("at %d is %v, want %d", i, elements[i].score, sorted[i])
+			if int(ranks[i].key) != sorted[i] {
+				r.Fatalf("at %d is %v, want %d", i, ranks[i].key, sorted[i])
 			}
 		}
-		seen := map[string]bool{}
-		for _, e := range elements {
-			if index, _ := strconv.Atoi(e.text); seen[e.text] || weights[index] != int(e.score) {
-				r.Fatalf("%v is not what it was", e)
+		seen := map[int]bool{}
+		for _, rank := range ranks {
+			if seen[rank.at] || weights[rank.at] != int(rank.key) {
+				r.Fatalf("%v is not what it was", rank)
 			}
-			seen[e.text] = true
+			seen[rank.at] = true
 		}
 	})
 }
@@ -53,14 +57,13 @@ func TestSortPartIsNeverQuadratic(t *testing.T) {
 		decided++
 		weights[i] = decided
 	}
-	elements := make([]sortElement, n)
-	for i := range elements {
-		elements[i] = sortElement{text: strconv.Itoa(i)}
+	ranks := make([]sortRank, n)
+	for i := range ranks {
+		ranks[i].at = i
 	}
-	sortPart(elements, func(a, b sortElement) int {
+	sortPart(ranks, func(a, b sortRank) int {
 		compared++
-		i, _ := strconv.Atoi(a.text)
-		j, _ := strconv.Atoi(b.text)
+		i, j := a.at, b.at
 		if i != j && weights[i] == 0 && weights[j] == 0 {
 			if i == candidate {
 				decide(i)
@@ -111,4 +114,85 @@ func TestSortStoresInPlace(t *testing.T) {
 	expect(t, c, "(integer) -1", "TTL", "l")
 	expect(t, c, "(integer) 0", "SORT", "missing", "STORE", "l")
 	expect(t, c, "(integer) 0", "EXISTS", "l")
+}
+
+// Whatever window is wanted, it is that of the sorted whole: also where most of the elements
+// are dropped on the way, and of texts that are the same up to a zero byte, of which the first
+// in the list comes first.
+func TestSortWindowIsAPartOfTheWhole(t *testing.T) {
+	t.Parallel()
+	const n = 6 * sortRoom
+	c := newTestCtx()
+	r := rand.New(rand.NewPCG(3, 4))
+	for i := range n {
+		run(t, c, "RPUSH", "numbers", strconv.Itoa(r.IntN(n)-n/2))
+		run(t, c, "RPUSH", "rising", fmt.Sprintf("%010d", i))
+		run(t, c, "RPUSH", "falling", fmt.Sprintf("%010d", n-i))
+		run(t, c, "RPUSH", "texts", fmt.Sprintf("a common beginning %d\x00%d", r.IntN(n/8), i))
+	}
+	stable := texts(call(t, c, "LRANGE", "texts", "0", "-1"))
+	slices.SortStableFunc(stable, func(a, b string) int { return strings.Compare(untilZero(a), untilZero(b)) })
+	if got := texts(call(t, c, "SORT", "texts", "ALPHA")); !slices.Equal(got, stable) {
+		t.Error("what is equal is not in the order of the list")
+	}
+	for _, key := range []string{"numbers", "rising", "falling", "texts"} {
+		for _, order := range []string{"ASC", "DESC"} {
+			whole := texts(call(t, c, "SORT", key, order, "ALPHA"))
+			if key != "texts" {
+				whole = texts(call(t, c, "SORT", key, order))
+			}
+			for range 12 {
+				from, count := r.IntN(n), r.IntN(1+r.IntN(n))
+				if r.IntN(2) == 0 {
+					from, count = r.IntN(20), r.IntN(2*sortRoom)
+				}
+				args := []string{"SORT", key, order, "LIMIT", strconv.Itoa(from), strconv.Itoa(count)}
+				if key == "texts" {
+					args = append(args, "ALPHA")
+				}
+				want := whole[from:min(from+count, n)]
+				if got := texts(call(t, c, args...)); !slices.Equal(got, want) {
+					t.Fatalf("%q is not a part of the whole", args)
+				}
+			}
+		}
+	}
+}
+
+// The first of a million take no memory for a million.
+func TestSortKeepsFewOfMany(t *testing.T) {
+	const n, mostBytes = 100_000, 300_000
+	c := newTestCtx()
+	for i := range n {
+		run(t, c, "RPUSH", "l", strconv.Itoa(i*7919%n))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := texts(call(t, c, "SORT", "l", "LIMIT", "0", "3"))
+	runtime.ReadMemStats(&after)
+	if !slices.Equal(got, []string{"0", "1", "2"}) {
+		t.Errorf("%q", got)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > mostBytes {
+		t.Errorf("SORT LIMIT 0 3 of %d allocated %d bytes, want at most %d", n, used, mostBytes)
+	}
+}
+
+func BenchmarkSort(b *testing.B) {
+	c := newTestCtx()
+	r := rand.New(rand.NewPCG(1, 2))
+	var value [16]byte
+	for range 200_000 {
+		for i := range value {
+			value[i] = 'a' + byte(r.IntN(26))
+		}
+		run(b, c, "RPUSH", "l", string(value[:]))
+	}
+	for _, window := range [][]string{{"0", "10"}, {"100000", "10"}, {"0", "-1"}} {
+		b.Run("Limit="+window[0]+","+window[1], func(b *testing.B) {
+			for b.Loop() {
+				call(b, c, "SORT", "l", "ALPHA", "LIMIT", window[0], window[1])
+			}
+		})
+	}
 }

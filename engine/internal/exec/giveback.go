@@ -10,6 +10,7 @@ package exec
 type giveBack struct {
 	mostBytes int64 // that the data took since memory was last given back
 	lastBytes int64 // that it took at the last tick
+	fellAtUs  int64 // when that was last less than at the tick before
 	notBefore int64 // us
 }
 
@@ -17,6 +18,7 @@ const (
 	giveBackBytes = 16 << 20  // the least that is worth it
 	giveBackPart  = 4         // and this part of what there was
 	giveBackEvery = 5_000_000 // us, at least between two
+	giveBackRest  = 50_000    // us without deletions: ticks that expire keys come every ms
 )
 
 // owed reports whether so much less is in use than there was that it is worth giving back.
@@ -28,9 +30,12 @@ func (g *giveBack) owed(usedBytes int64) bool {
 // tickMemory gives memory back if it is time to.
 func (m *Machine) tickMemory() {
 	g, used := &m.memory.giveBack, m.space.UsedBytes()
-	falls := used < g.lastBytes
+	if used < g.lastBytes {
+		g.fellAtUs = m.nowUs
+	}
 	g.lastBytes = used
-	if !g.owed(used) || falls || m.nowUs < g.notBefore || m.options.FreeMemory == nil {
+	rests := m.nowUs >= g.fellAtUs+giveBackRest
+	if !g.owed(used) || !rests || m.nowUs < g.notBefore || m.options.FreeMemory == nil {
 		return
 	}
 	g.mostBytes, g.notBefore = used, m.nowUs+giveBackEvery

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,7 +101,7 @@ func New(options Options) *Server {
 		UnixPath:   options.UnixPath,
 		MaxClients: options.MaxClients,
 		Process:    processInfo,
-		FreeMemory: func() { s.tasks.Go(debug.FreeOSMemory) },
+		FreeMemory: func() { s.tasks.Go(func() { GiveBack(s.done) }) },
 		Stopwatch:  func() int64 { return int64(time.Since(began)) },
 		Log:        options.Log,
 		Interrupt:  s.interrupt,

@@ -1,0 +1,49 @@
+package server
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+)
+
+// What was freed goes back to the system, and the process's memory limit is what it was.
+func TestGiveBackLeavesNothingButTheLimit(t *testing.T) {
+	const bytes, limit = 48 << 20, 1 << 50
+	before := debug.SetMemoryLimit(limit)
+	defer debug.SetMemoryLimit(before)
+	full := makeGarbage(bytes)
+	GiveBack(nil)
+	now := readHeap()
+	if given := full.mapped - now.mapped; given < bytes*3/4 {
+		t.Errorf("%d of %d bytes were given back", given, bytes)
+	}
+	if got := debug.SetMemoryLimit(-1); got != limit {
+		t.Errorf("the memory limit is %d, and was %d", got, limit)
+	}
+}
+
+// Whoever closes the server does not wait for it.
+func TestGiveBackEndsWithTheServer(t *testing.T) {
+	const bytes = 64 << 20
+	makeGarbage(bytes)
+	done := make(chan struct{})
+	close(done)
+	GiveBack(done)
+	if now := readHeap(); now.excess() < bytes/2 {
+		t.Errorf("all but %d of %d bytes were given back", now.free, bytes)
+	}
+	GiveBack(nil)
+}
+
+// makeGarbage takes so many bytes of the system, and returns what the heap was like when they were
+// in use, which they are no longer.
+func makeGarbage(bytes int) heap {
+	rows := make([][]byte, bytes/4096)
+	for i := range rows {
+		rows[i] = make([]byte, 4096)
+		rows[i][0] = 1
+	}
+	full := readHeap()
+	runtime.KeepAlive(rows)
+	return full
+}
