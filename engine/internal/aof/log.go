@@ -215,9 +215,11 @@ func (l *Log) openFirst(files []Source) (err error) {
 	return nil
 }
 
-// firstSync makes durable what the process before has left to the system.
+// firstSync makes durable what the process before has left to the system: what the last file holds, and the names. It
+// may have been killed between the renaming of a manifest and the sync of the folder; a power cut would bring
+// the manifest before back, which does not name the file that we are about to append to.
 func (l *Log) firstSync() error {
-	if err := l.current.file.Sync(); err != nil {
+	if err := errors.Join(l.current.file.Sync(), l.d.SyncFolder(l.names.Folder)); err != nil {
 		return errors.Join(err, l.current.file.Close())
 	}
 	return nil
