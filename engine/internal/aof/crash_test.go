@@ -297,6 +297,33 @@ func TestFullDiskIsFoundAndRecovers(t *testing.T) {
 	}
 }
 
+// A request that had to wait for the disk may be older than what EverySecond may lose: the log works again when it
+// is synced.
+func TestARetryIsOverWhenWhatWaitedIsSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := memory()
+		w := &work{l: start(t, d, aof.Options{Policy: aof.EverySecond})}
+		d.FullAfter(0)
+		if err := w.add(1); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("%v, want that the disk is full", err)
+		}
+		d.FullAfter(-1)
+		d.SlowSyncs(300 * time.Millisecond)
+		tried := make(chan error, 1)
+		go func() { tried <- w.l.Retry() }()
+		time.Sleep(200 * time.Millisecond)
+		if s := w.l.Status(); s.State != aof.WriteFailed || !errors.Is(s.Err, syscall.ENOSPC) {
+			t.Errorf("before it is synced: %v, %v", s.State, s.Err)
+		}
+		must(t, <-tried)
+		if s := w.l.Status(); s.State != aof.Healthy || s.Err != nil {
+			t.Errorf("after that: %v, %v", s.State, s.Err)
+		}
+		wantNumbers(t, d.PowerCut(1), 1)
+		must(t, w.l.Close())
+	})
+}
+
 func TestReadOnlyDiskIsFoundAndRecovers(t *testing.T) {
 	d := memory()
 	w := &work{l: start(t, d, aof.Options{})}

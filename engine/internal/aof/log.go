@@ -127,6 +127,7 @@ type Log struct {
 	cut      *Rewrite // it, until it has its file
 
 	writeErr error
+	retried  error   // the writeErr that a Retry is about to mend
 	unsynced bool    // state NeedsBase
 	syncErr  error   // why
 	strays   []Entry // incremental files that no manifest names
@@ -391,7 +392,8 @@ func (l *Log) SetPolicy(policy Policy) {
 	l.announce()
 }
 
-// Retry tries again to write after a failure; call it each second while the State is WriteFailed.
+// Retry tries again to write after a failure; call it each second while the State is WriteFailed. That it remains
+// until what had to wait is as durable as its age asks for: with EverySecond, synced.
 // nil is that nothing is failed of what it can mend.
 func (l *Log) Retry() error {
 	l.mu.Lock()
@@ -399,10 +401,15 @@ func (l *Log) Retry() error {
 	for l.busy {
 		l.wait()
 	}
-	if l.writeErr != nil && !l.closed {
-		l.writeErr = nil
-		l.round()
+	if l.writeErr == nil || l.closed {
+		return l.writing()
 	}
+	l.retried, l.writeErr = l.writeErr, nil
+	l.round()
+	if l.writeErr == nil && l.policy == EverySecond {
+		l.catchUp()
+	}
+	l.retried = nil
 	return l.writing()
 }
 

@@ -1,6 +1,7 @@
 package aof
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"time"
@@ -20,11 +21,7 @@ func (l *Log) round() {
 	}
 	if l.writeErr == nil {
 		if policy == Always && l.synced < l.written {
-			l.beginSync()
-			if l.synced < l.written && !l.unsynced {
-				l.sync()
-			}
-			l.endSync()
+			l.catchUp()
 		}
 		if cut != nil && cut == l.cut {
 			l.nextFile(cut)
@@ -101,6 +98,15 @@ func (l *Log) endSync() {
 	l.announce()
 }
 
+// catchUp makes durable what was written, if nobody has done so when its turn comes.
+func (l *Log) catchUp() {
+	l.beginSync()
+	if l.synced < l.written && !l.unsynced {
+		l.sync()
+	}
+	l.endSync()
+}
+
 // sync makes durable what was written to the current file. Only one sync may run at a time: the
 // system reports a failure once, to one of them.
 func (l *Log) sync() {
@@ -148,8 +154,8 @@ func (l *Log) Status() Status {
 	switch {
 	case l.unsynced:
 		s.State, s.Err = NeedsBase, l.failed()
-	case l.writeErr != nil:
-		s.State, s.Err = WriteFailed, l.writing()
+	case l.writeErr != nil || l.retried != nil:
+		s.State, s.Err = WriteFailed, &FailedError{WriteFailed, cmp.Or(l.writeErr, l.retried)}
 	}
 	return s
 }

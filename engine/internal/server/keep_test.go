@@ -115,6 +115,32 @@ func TestAFullDiskRefusesWritesUntilThereIsRoom(t *testing.T) {
 	}
 }
 
+// What was acknowledged while the disk failed, and could not be written, is durable before writes are taken again:
+// it is older than the second that everysec may lose.
+func TestAfterAFailureWritesAreTakenAgainWhenWhatWasToldIsDurable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for phase := range 20 {
+			d := disktest.New()
+			d.SlowSyncs(30 * time.Millisecond)
+			s := kept(t, d, withLog["everysec"]...)
+			time.Sleep(time.Duration(phase) * 50 * time.Millisecond)
+			d.FullAfter(10)
+			wantText(t, s, "OK", "SET", "in memory", "2")
+			time.Sleep(5 * time.Second)
+			d.FullAfter(-1)
+			for do(t, s, "SET", "after", "4").Str != "OK" {
+				time.Sleep(time.Millisecond)
+			}
+			for seed := range uint64(5) {
+				wantKept(t, d.PowerCut(seed), map[string]string{"in memory": "2"}, withLog["everysec"]...)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // With always nothing is acknowledged that is not on disk, whatever the client asks; and
 // clients are served again when the disk works.
 func TestNothingIsAcknowledgedThatAlwaysCannotKeep(t *testing.T) {
