@@ -152,7 +152,7 @@ func TestPowerCutAfterAKillLosesNothingLoadedOrPromised(t *testing.T) {
 		must(t, err)
 		w := &work{l: start(t, next, aof.Options{Policy: aof.Always}), last: len(loaded)}
 		for range 2 {
-			for seed := range uint64(20) {
+			for seed := range uint64(8) {
 				found, err := numbers(next.PowerCut(seed))
 				if err == nil {
 					err = inOrder(found, w.last)
@@ -203,7 +203,7 @@ func lifeWithFailure(t *testing.T, d *disktest.Disk, step int, folders bool, cut
 			failed = true
 			d.CutAfter(cut)
 			if folders {
-				d.FailFolderSyncs(1)
+				d.FailFolderSyncsAfter(step/2%4, 1) // the one before a manifest's rename, or the one after it
 			} else {
 				d.FailSyncs(1)
 			}
