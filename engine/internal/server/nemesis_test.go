@@ -80,6 +80,7 @@ func (h *history) fault(s *server.Server, d *disktest.Disk) {
 		return
 	}
 	h.hurt(time.Now())
+	h.faulty = true
 	switch kind {
 	case 2:
 		d.FailSyncs(1 + h.r.IntN(2))
@@ -134,6 +135,6 @@ func (h *history) recovers(s *server.Server) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	h.mu.Lock()
-	h.hurtSince = time.Time{}
+	h.faulty, h.hurtSince = false, time.Time{}
 	h.mu.Unlock()
 }
