@@ -196,10 +196,19 @@ func (r *Rewrite) install(size int64) error {
 	if !listed {
 		l.listed, l.synced, l.handed = true, max(l.synced, upTo), l.written
 	}
-	if l.hurt < r.seq {
-		l.unsynced, l.syncErr = false, nil
+	if l.hurt < r.seq && l.unsynced {
+		l.mended()
 	}
 	return nil
+}
+
+// mended notes that nothing that a sync has failed for counts any more. syncing is the caller's, mu is held before and
+// after.
+func (l *Log) mended() {
+	l.unsynced, l.syncErr = false, nil
+	l.mu.Unlock()
+	_ = l.d.Remove(l.names.in(l.names.unsynced())) // if it stays the next process writes everything anew for nothing
+	l.mu.Lock()
 }
 
 // replace makes next the manifest. What was written to the incremental file is durable before, if

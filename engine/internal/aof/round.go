@@ -122,9 +122,19 @@ func (l *Log) sync() {
 	l.synced = max(l.synced, upTo)
 }
 
-// fail notes that what is in an incremental file may be lost.
+// fail notes that what is in an incremental file may be lost: in memory, and with a file for the process that comes
+// after this one, if it is killed. The next sync would tell that one that all is well, and a power cut would then leave
+// a hole before all that it has promised. The file need not be durable: after a power cut the hole is there to see.
+// If it cannot be made the disk is worse off than we can help. syncing is the caller's, mu is held before and after.
 func (l *Log) fail(seq int64, err error) {
 	l.unsynced, l.syncErr, l.hurt = true, err, max(l.hurt, seq)
+	l.mu.Unlock()
+	file, createErr := l.d.Create(l.names.in(l.names.unsynced()))
+	if createErr == nil {
+		createErr = file.Close()
+	}
+	l.mu.Lock()
+	l.syncErr = errors.Join(l.syncErr, createErr)
 }
 
 // Status is what INFO tells.
