@@ -5,6 +5,7 @@
 //	  appendonly.aof.2.base.rdb    the data when the last rewrite began (b)
 //	  appendonly.aof.2.incr.aof    what happened since (i); the last one is written to
 //	  appendonly.aof.manifest      which of these files count, in which order
+//	  appendonly.aof.unsynced      there while a sync that has failed is not mended
 //
 // There are four parts:
 //

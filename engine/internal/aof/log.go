@@ -127,6 +127,7 @@ type Log struct {
 	cut      *Rewrite // it, until it has its file
 
 	writeErr error
+	retried  error   // the writeErr that a Retry is about to mend
 	unsynced bool    // state NeedsBase
 	syncErr  error   // why
 	strays   []Entry // incremental files that no manifest names
@@ -215,9 +216,11 @@ func (l *Log) openFirst(files []Source) (err error) {
 	return nil
 }
 
-// firstSync makes durable what the process before has left to the system.
+// firstSync makes durable what the process before has left to the system: what the last file holds, and the names. It
+// may have been killed between the renaming of a manifest and the sync of the folder; a power cut would bring
+// the manifest before back, which does not name the file that we are about to append to.
 func (l *Log) firstSync() error {
-	if err := l.current.file.Sync(); err != nil {
+	if err := errors.Join(l.current.file.Sync(), l.d.SyncFolder(l.names.Folder)); err != nil {
 		return errors.Join(err, l.current.file.Close())
 	}
 	return nil
@@ -389,7 +392,8 @@ func (l *Log) SetPolicy(policy Policy) {
 	l.announce()
 }
 
-// Retry tries again to write after a failure; call it each second while the State is WriteFailed.
+// Retry tries again to write after a failure; call it each second while the State is WriteFailed. That it remains
+// until what had to wait is as durable as its age asks for: with EverySecond, synced.
 // nil is that nothing is failed of what it can mend.
 func (l *Log) Retry() error {
 	l.mu.Lock()
@@ -397,10 +401,15 @@ func (l *Log) Retry() error {
 	for l.busy {
 		l.wait()
 	}
-	if l.writeErr != nil && !l.closed {
-		l.writeErr = nil
-		l.round()
+	if l.writeErr == nil || l.closed {
+		return l.writing()
 	}
+	l.retried, l.writeErr = l.writeErr, nil
+	l.round()
+	if l.writeErr == nil && l.policy == EverySecond {
+		l.catchUp()
+	}
+	l.retried = nil
 	return l.writing()
 }
 

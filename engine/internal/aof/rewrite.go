@@ -73,15 +73,16 @@ func (l *Log) nextFile(r *Rewrite) {
 	file, err := l.makeIncr(entry, listed, next)
 	l.mu.Lock()
 	var unsure *unsureError
-	if errors.As(err, &unsure) {
+	switch {
+	case errors.As(err, &unsure):
+		// Either manifest may be the one on the disk. What goes into the old file would have the new one behind it, and
+		// only the last one may be torn: so we go on with the new one, as if none named it.
 		l.fail(old.seq, err)
-		l.manifest = next // it may be the one on the disk: what it names is to be removed one day
-	}
-	if err != nil {
+		l.manifest, listed = next, false
+	case err != nil:
 		r.err = err
 		return
-	}
-	if listed {
+	case listed:
 		l.manifest = next
 	}
 	if !l.listed {
@@ -94,22 +95,19 @@ func (l *Log) nextFile(r *Rewrite) {
 	}
 }
 
-// makeIncr makes a file, and the manifest name it.
+// makeIncr makes a file, and the manifest name it. The file is there after an *unsureError, too.
 func (l *Log) makeIncr(entry Entry, listed bool, next *Manifest) (disk.File, error) {
 	name := l.names.in(entry.Name)
 	file, err := l.d.Create(name)
 	if err != nil || !listed {
 		return file, err
 	}
-	if err = writeManifest(l.d, l.names, next); err == nil {
-		return file, nil
-	}
-	err = errors.Join(err, file.Close())
+	err = writeManifest(l.d, l.names, next)
 	var unsure *unsureError
-	if !errors.As(err, &unsure) {
-		err = errors.Join(err, l.d.Remove(name))
+	if err == nil || errors.As(err, &unsure) {
+		return file, err
 	}
-	return nil, err
+	return nil, errors.Join(err, file.Close(), l.d.Remove(name))
 }
 
 // Create makes the file to which the base is written. It is the rewrite's: Finish or Abort closes it.
@@ -198,10 +196,19 @@ func (r *Rewrite) install(size int64) error {
 	if !listed {
 		l.listed, l.synced, l.handed = true, max(l.synced, upTo), l.written
 	}
-	if l.hurt < r.seq {
-		l.unsynced, l.syncErr = false, nil
+	if l.hurt < r.seq && l.unsynced {
+		l.mended()
 	}
 	return nil
+}
+
+// mended notes that nothing that a sync has failed for counts any more. syncing is the caller's, mu is held before and
+// after.
+func (l *Log) mended() {
+	l.unsynced, l.syncErr = false, nil
+	l.mu.Unlock()
+	_ = l.d.Remove(l.names.in(l.names.unsynced())) // if it stays the next process writes everything anew for nothing
+	l.mu.Lock()
 }
 
 // replace makes next the manifest. What was written to the incremental file is durable before, if

@@ -1,6 +1,7 @@
 package aof
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"time"
@@ -20,11 +21,7 @@ func (l *Log) round() {
 	}
 	if l.writeErr == nil {
 		if policy == Always && l.synced < l.written {
-			l.beginSync()
-			if l.synced < l.written && !l.unsynced {
-				l.sync()
-			}
-			l.endSync()
+			l.catchUp()
 		}
 		if cut != nil && cut == l.cut {
 			l.nextFile(cut)
@@ -101,6 +98,15 @@ func (l *Log) endSync() {
 	l.announce()
 }
 
+// catchUp makes durable what was written, if nobody has done so when its turn comes.
+func (l *Log) catchUp() {
+	l.beginSync()
+	if l.synced < l.written && !l.unsynced {
+		l.sync()
+	}
+	l.endSync()
+}
+
 // sync makes durable what was written to the current file. Only one sync may run at a time: the
 // system reports a failure once, to one of them.
 func (l *Log) sync() {
@@ -116,9 +122,19 @@ func (l *Log) sync() {
 	l.synced = max(l.synced, upTo)
 }
 
-// fail notes that what is in an incremental file may be lost.
+// fail notes that what is in an incremental file may be lost: in memory, and with a file for the process that comes
+// after this one, if it is killed. The next sync would tell that one that all is well, and a power cut would then leave
+// a hole before all that it has promised. The file need not be durable: after a power cut the hole is there to see.
+// If it cannot be made the disk is worse off than we can help. syncing is the caller's, mu is held before and after.
 func (l *Log) fail(seq int64, err error) {
 	l.unsynced, l.syncErr, l.hurt = true, err, max(l.hurt, seq)
+	l.mu.Unlock()
+	file, createErr := l.d.Create(l.names.in(l.names.unsynced()))
+	if createErr == nil {
+		createErr = file.Close()
+	}
+	l.mu.Lock()
+	l.syncErr = errors.Join(l.syncErr, createErr)
 }
 
 // Status is what INFO tells.
@@ -148,8 +164,8 @@ func (l *Log) Status() Status {
 	switch {
 	case l.unsynced:
 		s.State, s.Err = NeedsBase, l.failed()
-	case l.writeErr != nil:
-		s.State, s.Err = WriteFailed, l.writing()
+	case l.writeErr != nil || l.retried != nil:
+		s.State, s.Err = WriteFailed, &FailedError{WriteFailed, cmp.Or(l.writeErr, l.retried)}
 	}
 	return s
 }

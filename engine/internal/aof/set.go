@@ -31,6 +31,9 @@ type Set struct {
 	Removed []string
 	// Upgraded says that the one file of an older Redis has become the base of a set.
 	Upgraded bool
+	// Unsynced says that a sync has failed for the process before, and no rewrite has mended that: what is loaded is
+	// perhaps in the system's memory only, and no sync brings it to the disk. Start with NeedsBase.
+	Unsynced bool
 
 	d        disk.Disk
 	names    Names
@@ -73,6 +76,9 @@ func Open(d disk.Disk, names Names) (_ *Set, err error) {
 	}
 	if err == nil {
 		err = s.sweep(found)
+	}
+	if err == nil {
+		s.Unsynced, err = s.hasUnsynced()
 	}
 	if err != nil {
 		return nil, err
@@ -180,6 +186,14 @@ func (s *Set) sweep(found bool) error {
 		}
 	}
 	return nil
+}
+
+func (s *Set) hasUnsynced() (bool, error) {
+	_, err := s.d.Size(s.names.in(s.names.unsynced()))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (s *Set) named(name string) bool {

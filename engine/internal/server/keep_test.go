@@ -115,6 +115,62 @@ func TestAFullDiskRefusesWritesUntilThereIsRoom(t *testing.T) {
 	}
 }
 
+// What a sync has failed for is in the system's memory, where the next process finds it; but no sync brings it to the
+// disk any more. So that one writes everything anew before it serves.
+func TestAfterAFailedSyncAndAKillTheNextStartMakesAllDurable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := disktest.New()
+		s := kept(t, d, withLog["everysec"]...)
+		d.FailSyncs(1)
+		wantText(t, s, "OK", "SET", "lost by the sync", "1")
+		time.Sleep(1500 * time.Millisecond)
+		wantText(t, s, "MISCONF", "SET", "refused", "1")
+		d.ReadOnly(true) // it is killed
+		if err := s.Close(); err == nil {
+			t.Error("the end says that all is safe")
+		}
+		next := d.Restart()
+		s = kept(t, next, withLog["everysec"]...)
+		wantText(t, s, "OK", "SET", "after", "2")
+		time.Sleep(2 * time.Second)
+		for seed := range uint64(10) {
+			wantKept(t, next.PowerCut(seed), map[string]string{"lost by the sync": "1", "after": "2"}, withLog["everysec"]...)
+		}
+		if names, err := next.List("appendonlydir"); err != nil || strings.Contains(strings.Join(names, " "), "unsynced") {
+			t.Errorf("what says that something failed stays: %q, %v", names, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What was acknowledged while the disk failed, and could not be written, is durable before writes are taken again:
+// it is older than the second that everysec may lose.
+func TestAfterAFailureWritesAreTakenAgainWhenWhatWasToldIsDurable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for phase := range 20 {
+			d := disktest.New()
+			d.SlowSyncs(30 * time.Millisecond)
+			s := kept(t, d, withLog["everysec"]...)
+			time.Sleep(time.Duration(phase) * 50 * time.Millisecond)
+			d.FullAfter(10)
+			wantText(t, s, "OK", "SET", "in memory", "2")
+			time.Sleep(5 * time.Second)
+			d.FullAfter(-1)
+			for do(t, s, "SET", "after", "4").Str != "OK" {
+				time.Sleep(time.Millisecond)
+			}
+			for seed := range uint64(5) {
+				wantKept(t, d.PowerCut(seed), map[string]string{"in memory": "2"}, withLog["everysec"]...)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // With always nothing is acknowledged that is not on disk, whatever the client asks; and
 // clients are served again when the disk works.
 func TestNothingIsAcknowledgedThatAlwaysCannotKeep(t *testing.T) {

@@ -171,6 +171,9 @@ func (l *loading) all() (*aof.Log, error) {
 		}
 	} else {
 		err = l.set(set)
+		if l.needsBase = set.Unsynced; l.needsBase {
+			l.keeper.server.warn("a sync of the append-only file has failed before: it is written anew first")
+		}
 	}
 	var log *aof.Log
 	if err == nil {

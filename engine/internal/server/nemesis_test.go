@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/signalbox-io/signalbox/engine/internal/disk/disktest"
@@ -50,12 +51,13 @@ func (h *history) outage(s *server.Server, d *disktest.Disk, steps int) {
 	}
 }
 
-// hurt notes that the disk may not have kept what it was to keep.
+// hurt notes, before it is so, that the disk may not keep what it is to keep. What was acknowledged until now was
+// written before; what is acknowledged from now on may be among what could not be written, until writes are refused.
 func (h *history) hurt(since time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.hurtSince.IsZero() {
-		h.hurtSince = since
+		h.hurtSince, h.sound = since, h.acknowledged()
 	}
 }
 
@@ -78,6 +80,7 @@ func (h *history) fault(s *server.Server, d *disktest.Disk) {
 		return
 	}
 	h.hurt(time.Now())
+	h.faulty = true
 	switch kind {
 	case 2:
 		d.FailSyncs(1 + h.r.IntN(2))
@@ -86,7 +89,7 @@ func (h *history) fault(s *server.Server, d *disktest.Disk) {
 	case 4:
 		d.ReadOnly(true)
 	case 5:
-		d.FailFolderSyncs(1 + h.r.IntN(3))
+		d.FailFolderSyncsAfter(h.r.IntN(4), 1+h.r.IntN(3))
 		h.job(s)
 	case 6:
 		d.FailSyncs(1)
@@ -111,22 +114,27 @@ func (h *history) fault(s *server.Server, d *disktest.Disk) {
 	h.recovers(s)
 }
 
-// recovers waits until the engine takes writes again.
+// recovers waits until the engine takes writes again. From then on everything is as safe as ever.
 func (h *history) recovers(s *server.Server) {
 	h.t.Helper()
-	time.Sleep(1500 * time.Millisecond) // a failure that nobody has noticed yet is noticed by now
-	mended := time.Now()
-	for {
+	took := func() (string, bool) {
 		value, err := s.Do(h.t.Context(), args("SET", "probe", "1"))
-		if err == nil && value.Str == "OK" {
+		return fmt.Sprintf("%v, %v", value, err), err == nil && value.Str == "OK"
+	}
+	if _, ok := took(); ok {
+		time.Sleep(1500 * time.Millisecond) // a failure that nobody has noticed yet is noticed by now
+	}
+	for mended := time.Now(); ; {
+		answer, ok := took()
+		if ok {
 			break
 		}
 		if time.Since(mended) > mendsIn {
-			h.t.Fatalf("%v after the disk was mended a write is answered %v, %v", mendsIn, value, err)
+			h.t.Fatalf("%v after the disk was mended a write is answered %s", mendsIn, answer)
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
 	}
 	h.mu.Lock()
-	h.hurtSince = time.Time{}
+	h.faulty, h.hurtSince = false, time.Time{}
 	h.mu.Unlock()
 }

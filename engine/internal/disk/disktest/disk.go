@@ -37,18 +37,20 @@ var ErrPowerCut = errors.New("the power is gone")
 
 // Disk is a disk in memory.
 type Disk struct {
-	mu       sync.Mutex
-	syncTime time.Duration
-	folders  map[string]*folder
-	locks    map[string]bool
-	steps    int
-	cutAfter int // steps; negative: the power stays
-	syncs    int
-	writes   int
-	room     int64 // bytes until it is full; negative: no end
-	failSync int
-	failDir  int
-	readOnly bool
+	mu        sync.Mutex
+	syncTime  time.Duration
+	writeTime time.Duration
+	folders   map[string]*folder
+	locks     map[string]bool
+	steps     int
+	cutAfter  int // steps; negative: the power stays
+	syncs     int
+	writes    int
+	room      int64 // bytes until it is full; negative: no end
+	failSync  int
+	spareDir  int // syncs of folders before those that fail
+	failDir   int
+	readOnly  bool
 }
 
 type folder struct {
@@ -126,8 +128,27 @@ func (d *Disk) FailSyncs(n int) { set(d, &d.failSync, n) }
 // SlowSyncs makes the sync of a file take so long.
 func (d *Disk) SlowSyncs(take time.Duration) { set(d, &d.syncTime, take) }
 
+// SlowWrites makes a write take so long. What else happens meanwhile, such as a fault, comes first.
+func (d *Disk) SlowWrites(take time.Duration) { set(d, &d.writeTime, take) }
+
+// pass lets time go by. mu is held before and after.
+func (d *Disk) pass(take time.Duration) {
+	if take > 0 {
+		d.mu.Unlock()
+		time.Sleep(take)
+		d.mu.Lock()
+	}
+}
+
 // FailFolderSyncs makes the next n syncs of folders fail.
-func (d *Disk) FailFolderSyncs(n int) { set(d, &d.failDir, n) }
+func (d *Disk) FailFolderSyncs(n int) { d.FailFolderSyncsAfter(0, n) }
+
+// FailFolderSyncsAfter makes n syncs of folders fail, after some that do not.
+func (d *Disk) FailFolderSyncsAfter(some, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spareDir, d.failDir = some, n
+}
 
 // ReadOnly makes the disk refuse every change, or no more.
 func (d *Disk) ReadOnly(on bool) { set(d, &d.readOnly, on) }
@@ -395,7 +416,10 @@ func (d *Disk) SyncFolder(name string) error {
 	if f == nil {
 		return missing(name)
 	}
-	if d.failDir > 0 {
+	switch {
+	case d.failDir > 0 && d.spareDir > 0:
+		d.spareDir--
+	case d.failDir > 0:
 		d.failDir--
 		return &fs.PathError{Op: "sync", Path: name, Err: syscall.EIO}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io/fs"
 	"syscall"
-	"time"
 )
 
 // file is an open file.
@@ -34,6 +33,7 @@ func (f *file) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	f.d.writes++
+	f.d.pass(f.d.writeTime)
 	n, full := len(b), f.d.room >= 0 && int64(len(b)) > f.d.room
 	if full {
 		n = int(f.d.room)
@@ -73,11 +73,7 @@ func (f *file) Sync() error {
 		return err
 	}
 	changes := len(f.node.changes)
-	if take := f.d.syncTime; take > 0 {
-		f.d.mu.Unlock()
-		time.Sleep(take)
-		f.d.mu.Lock()
-	}
+	f.d.pass(f.d.syncTime)
 	failed := f.d.failSync > 0
 	for _, c := range f.node.changes[:changes] {
 		if !failed {
