@@ -24,14 +24,14 @@ func readSortSource(c *Ctx, key []byte) (any, error) {
 	if o == nil {
 		return ds.NewDeque(), nil
 	}
-	switch value := o.Value.(type) {
+	switch value := o.Value().(type) {
 	case *ds.SortedSet:
 		value.Enlarge()
 	case *ds.Deque, *ds.Set:
 	default:
 		return nil, ErrWrongType
 	}
-	return o.Value, nil
+	return o.Value(), nil
 }
 
 // allElements takes out everything, in the order of the collection.
