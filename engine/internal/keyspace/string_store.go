@@ -49,7 +49,7 @@ func (db *DB) EditString(key []byte, o *Object, nowMs int64) (text *[]byte) {
 	case o.tag&longTag == 0:
 		var digits [20]byte
 		old := (*String)(o).Text(digits[:])
-		long := newLong(append([]byte(nil), old...), rawTag|o.tag&floatTag)
+		long := newLong(append([]byte(nil), old...), rawTag)
 		s = (*String)(db.replace(key, o, newObject(long)))
 	default:
 		s = (*String)(o)
