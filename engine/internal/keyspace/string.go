@@ -44,6 +44,8 @@ const (
 	shortMax      = largestBytes - textAt // bytes of text in a block
 )
 
+var emptyBlock [largestBytes / wordBytes]uint64
+
 // NewString makes a string of a copy of text.
 func NewString(text []byte) *String { return newString(text, 0) }
 
@@ -91,7 +93,7 @@ func newLong(text []byte, also tag) *String {
 // newBlock makes an empty short string with room for so many bytes.
 func newBlock(textBytes int) *String {
 	words := (max(textAt+textBytes, smallestBytes) + wordBytes - 1) / wordBytes
-	block := append([]uint64(nil), make([]uint64, words)...) // append, which takes all that the allocator gives
+	block := append([]uint64(nil), emptyBlock[:words]...) // append, which takes all that the allocator gives
 	s := (*String)(unsafe.Pointer(unsafe.SliceData(block)))
 	s.tag, s.room = tag(KindString), uint8(cap(block))
 	return s
