@@ -14,8 +14,8 @@ func TestTheCollectorGetsWhatItNeeds(t *testing.T) {
 		"much garbage":        {0.3, large, highestPercent},
 		"hardly any":          {0.01, large, lowestPercent},
 		"neither":             {0.07, large, firstPercent},
-		"hardly any, a small": {0.01, 8 << 20, 50},
-		"an empty engine":     {0.01, 1 << 20, highestPercent},
+		"hardly any, a small": {0.01, 32 << 20, 50},
+		"an empty engine":     {0.01, 1 << 20, 425}, // of Go's smallest heap: 17 MB,
 		"no collections":      {0, large, firstPercent},
 	} {
 		var set int

@@ -127,13 +127,13 @@ func bitfield(c *Ctx) error {
 	if farthest < 0 {
 		return c.readFields(operations)
 	}
-	s, changed, err := growBits(c, c.Args[1], farthest)
+	data, changed, err := growBits(c, c.Args[1], farthest)
 	if err != nil {
 		return err
 	}
 	c.Out.Array(len(operations))
 	for _, o := range operations {
-		reply, wrote, ok := o.run(s.Bytes)
+		reply, wrote, ok := o.run(data)
 		changed = changed || wrote
 		if ok {
 			c.Out.Int(reply)

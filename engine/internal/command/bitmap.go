@@ -1,9 +1,5 @@
 package command
 
-import (
-	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
-)
-
 // Bitmaps are strings, looked at bit by bit: bit 0 is the highest bit of the
 // first byte. There is no type of their own. One file per concept:
 //
@@ -36,29 +32,25 @@ func (c *Ctx) holdsBit(offset int64) bool { return offset >= 0 && offset>>3 < c.
 // readBits is the bytes under key, nil if there is no such key.
 func readBits(c *Ctx, key []byte) ([]byte, error) {
 	c.Space.Reading = true // also for BITOP and a BITFIELD that writes nothing
-	s, found, err := Read[*keyspace.String](c, key)
-	if err != nil || !found {
+	_, s, err := ReadString(c, key)
+	if err != nil || s == nil {
 		return nil, err
 	}
-	return s.Bytes, nil
+	return s.Text(nil), nil
 }
 
-// growBits is the string under key, made long enough to hold the bit at
-// offset; grown says whether it had to be made longer, or made at all.
-func growBits(c *Ctx, key []byte, offset int64) (s *keyspace.String, grown bool, err error) {
-	s, found, err := Read[*keyspace.String](c, key)
+// growBits is the bytes under key, made long enough to hold the bit at
+// offset; grown says whether they had to be made longer, or made at all.
+func growBits(c *Ctx, key []byte, offset int64) (data []byte, grown bool, err error) {
+	o, _, err := ReadString(c, key)
 	if err != nil {
 		return nil, false, err
 	}
-	if !found {
-		s = &keyspace.String{}
-		c.DB.Put(key, s, c.NowMs())
+	text := c.DB.EditString(key, o, c.NowMs())
+	if missing := int(offset>>3) + 1 - len(*text); missing > 0 {
+		*text, grown = append(*text, make([]byte, missing)...), true
 	}
-	if missing := int(offset>>3) + 1 - len(s.Bytes); missing > 0 {
-		s.Bytes, grown = append(s.Bytes, make([]byte, missing)...), true
-	}
-	s.Raw = true
-	return s, grown, nil
+	return *text, grown, nil
 }
 
 func getbit(c *Ctx) error {
@@ -89,11 +81,11 @@ func setbit(c *Ctx) error {
 	if !ok || bit&^1 != 0 {
 		return errBit
 	}
-	s, grown, err := growBits(c, c.Args[1], offset)
+	data, grown, err := growBits(c, c.Args[1], offset)
 	if err != nil {
 		return err
 	}
-	place, shift := &s.Bytes[offset>>3], 7-offset&7
+	place, shift := &data[offset>>3], 7-offset&7
 	old := *place >> shift & 1
 	if grown || old != byte(bit) {
 		*place = *place&^(1<<shift) | byte(bit)<<shift

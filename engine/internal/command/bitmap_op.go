@@ -44,7 +44,7 @@ func bitop(c *Ctx) error {
 		longest = max(longest, len(sources[i]))
 	}
 	if longest > 0 {
-		c.DB.Put(destination, &keyspace.String{Bytes: operation.combine(sources, longest), Raw: true}, c.NowMs())
+		c.DB.Put(destination, keyspace.NewRawString(operation.combine(sources, longest)), c.NowMs())
 		c.Touch(destination, eventSet)
 	} else if c.DB.Delete(destination) {
 		c.Touch(destination, eventDel)

@@ -95,11 +95,23 @@ func Read[T any](c *Ctx, key []byte) (value T, found bool, err error) {
 	if o == nil {
 		return value, false, nil
 	}
-	value, ok := o.Value.(T)
+	value, ok := o.Value().(T)
 	if !ok {
 		return value, false, ErrWrongType
 	}
 	return value, true, nil
+}
+
+// ReadString is Read for strings, with the object for what is to be stored after.
+func ReadString(c *Ctx, key []byte) (o *keyspace.Object, s *keyspace.String, err error) {
+	o = c.DB.Lookup(key, c.NowMs())
+	if o == nil {
+		return nil, nil, nil
+	}
+	if o.Kind() != keyspace.KindString {
+		return nil, nil, ErrWrongType
+	}
+	return o, (*keyspace.String)(o), nil
 }
 
 // ReadFirst returns the first of keys that exists, and its value, which is an

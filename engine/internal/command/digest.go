@@ -86,10 +86,11 @@ func DigestValue(o *keyspace.Object) string {
 
 // mixObject mixes the type first, by the number Redis has for it.
 func (d *digest) mixObject(o *keyspace.Object) {
-	switch value := o.Value.(type) {
+	switch value := o.Value().(type) {
 	case *keyspace.String:
 		d.mixUint32(0)
-		d.mix(value.Bytes)
+		var digits [20]byte
+		d.mix(value.Text(digits[:]))
 	case *ds.Deque:
 		d.mixUint32(1)
 		for _, element := range value.Range(0, value.Len()-1) {

@@ -13,8 +13,8 @@ import (
 func sampleSpace(nowMs int64) *keyspace.Space {
 	space := keyspace.NewSpace()
 	db := space.DB(0)
-	db.Put([]byte("str"), &keyspace.String{Bytes: []byte("hello")}, nowMs)
-	number := db.Put([]byte("int"), &keyspace.String{Bytes: []byte("42")}, nowMs)
+	db.Put([]byte("str"), keyspace.NewString([]byte("hello")), nowMs)
+	number := db.Put([]byte("int"), keyspace.NewString([]byte("42")), nowMs)
 	db.SetExpire([]byte("int"), number, nowMs+100_000)
 	list, set, hash, zset := ds.NewDeque(), ds.NewSet(), ds.NewHash(), ds.NewSortedSet()
 	for _, element := range []string{"b", "a", "c"} {
@@ -32,7 +32,7 @@ func sampleSpace(nowMs int64) *keyspace.Space {
 	db.Put([]byte("set"), set, nowMs)
 	db.Put([]byte("hash"), hash, nowMs)
 	db.Put([]byte("zset"), zset, nowMs)
-	space.DB(3).Put([]byte("other"), &keyspace.String{Bytes: []byte("db")}, nowMs)
+	space.DB(3).Put([]byte("other"), keyspace.NewString([]byte("db")), nowMs)
 	return space
 }
 

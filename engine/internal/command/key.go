@@ -94,7 +94,7 @@ func (c *Ctx) renameKey() error {
 	if string(from) == string(to) {
 		return nil
 	}
-	value, expireAtMs := o.Value, o.ExpireAt()
+	value, expireAtMs := o.Value(), o.ExpireAt()
 	c.DB.Delete(from)
 	c.DB.Delete(to)
 	c.DB.SetExpire(to, c.DB.Put(to, value, c.NowMs()), expireAtMs)
@@ -133,7 +133,7 @@ func move(c *Ctx) error {
 		c.Out.Int(0)
 		return nil
 	}
-	value, expireAtMs := o.Value, o.ExpireAt()
+	value, expireAtMs := o.Value(), o.ExpireAt()
 	c.DB.Delete(key)
 	target.SetExpire(key, target.Put(key, value, c.NowMs()), expireAtMs)
 	c.Touch(key, eventMoveFrom)

@@ -24,7 +24,7 @@ func dump(c *Ctx) error {
 		c.Out.Null()
 		return nil
 	}
-	payload, err := rdb.AppendPayload(nil, o.Value)
+	payload, err := rdb.AppendPayload(nil, o.Value())
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func inspectObject(tell func(c *Ctx, o *keyspace.Object) error) func(c *Ctx) err
 
 func objectEncoding(c *Ctx, o *keyspace.Object) error {
 	name := ""
-	switch v := o.Value.(type) {
+	switch v := o.Value().(type) {
 	case *keyspace.String:
 		name = stringEncoding(v)
 	case interface{ Encoding() string }:
@@ -42,11 +42,11 @@ func objectEncoding(c *Ctx, o *keyspace.Object) error {
 }
 
 func stringEncoding(s *keyspace.String) string {
-	switch _, isInteger := ParseInt(s.Bytes); {
-	case s.Raw || len(s.Bytes) > embeddedMaxBytes:
-		return "raw"
-	case isInteger && !s.Text:
+	switch _, isNumber := s.Number(); {
+	case isNumber:
 		return "int"
+	case s.Raw() || s.LenBytes() > embeddedMaxBytes:
+		return "raw"
 	default:
 		return "embstr"
 	}
@@ -63,8 +63,8 @@ func objectIdletime(c *Ctx, o *keyspace.Object) error {
 
 func objectRefcount(c *Ctx, o *keyspace.Object) error {
 	count := int64(1)
-	if s, ok := o.Value.(*keyspace.String); ok && !s.Raw && !s.Text {
-		if n, ok := ParseInt(s.Bytes); ok && 0 <= n && n < sharedIntegers {
+	if s, isString := o.Value().(*keyspace.String); isString {
+		if n, isNumber := s.Number(); isNumber && 0 <= n && n < sharedIntegers {
 			count = math.MaxInt32
 		}
 	}

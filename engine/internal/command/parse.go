@@ -6,33 +6,13 @@ import (
 	"math"
 	"strconv"
 	"unsafe"
+
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
 )
 
 // ParseInt reads a 64-bit integer as Redis does: an optional minus, digits
 // without leading zeros, nothing else. It does not allocate.
-func ParseInt(b []byte) (int64, bool) {
-	if len(b) == 0 || len(b) > 20 {
-		return 0, false
-	}
-	digits, negative := b, b[0] == '-'
-	if negative {
-		digits = b[1:]
-	}
-	if len(digits) == 0 || (digits[0] == '0' && len(b) > 1) {
-		return 0, false
-	}
-	var n uint64
-	for _, d := range digits {
-		if d < '0' || d > '9' || n > math.MaxUint64/10-1 {
-			return 0, false
-		}
-		n = n*10 + uint64(d-'0')
-	}
-	if negative {
-		return -int64(n), n <= 1<<63
-	}
-	return int64(n), n <= math.MaxInt64
-}
+func ParseInt(b []byte) (int64, bool) { return ds.ParseInt(b) }
 
 // ParseFloat reads a float as Redis does: what strtod reads in whole, hex and
 // infinity included, but not NaN, and nothing that is out of a double's range.

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/signalbox-io/signalbox/engine/internal/ds"
-	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 )
 
 // sortPattern names a value for every element: "weight_*" the string under the
@@ -52,11 +51,11 @@ func (c *Ctx) resolve(p *sortPattern, element string) (value string, found bool)
 		}
 		return hash.Get(p.field)
 	}
-	s, found, err := Read[*keyspace.String](c, p.key)
-	if err != nil || !found {
+	_, s, err := ReadString(c, p.key)
+	if err != nil || s == nil {
 		return "", false
 	}
-	return string(s.Bytes), true
+	return string(s.Text(nil)), true
 }
 
 // weigh finds what an element is compared by. It fails if that should be a

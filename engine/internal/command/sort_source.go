@@ -15,14 +15,14 @@ func readSortSource(c *Ctx, key []byte) (any, error) {
 	if o == nil {
 		return ds.NewDeque(), nil
 	}
-	switch value := o.Value.(type) {
+	switch value := o.Value().(type) {
 	case *ds.SortedSet:
 		value.Enlarge()
 	case *ds.Deque, *ds.Set:
 	default:
 		return nil, ErrWrongType
 	}
-	return o.Value, nil
+	return o.Value(), nil
 }
 
 // walkSortSource is everything, in the order of the collection, and how much that is.

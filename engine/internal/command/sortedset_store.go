@@ -122,7 +122,7 @@ func readSource(c *Ctx, key []byte) (source, error) {
 	if o == nil {
 		return s, nil
 	}
-	switch value := o.Value.(type) {
+	switch value := o.Value().(type) {
 	case *ds.SortedSet:
 		s.scored = value
 	case *ds.Set:

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
@@ -11,49 +10,35 @@ import (
 // are in string_range.go, numbers in string_counter.go, the options of SET and
 // GETEX in string_options.go.
 //
-// Whatever the variant, a value is stored by storeString alone, which copies
+// Whatever the variant, a value is stored by DB.StoreString alone, which copies
 // it: arguments alias the connection's buffer.
 
 // storeString puts value under key, without an expiry.
-func storeString(c *Ctx, key, value []byte) *keyspace.Object {
-	return replaceString(c, key, c.DB.Lookup(key, c.NowMs()), value)
+func storeString(c *Ctx, key, value []byte) {
+	c.DB.StoreString(key, c.DB.Lookup(key, c.NowMs()), value, c.NowMs())
 }
-
-// replaceString is storeString where old, or nil, has been looked up. It writes
-// into the memory of the string that is there, if that has the right size, so
-// that setting a key again and again allocates nothing.
-func replaceString(c *Ctx, key []byte, old *keyspace.Object, value []byte) *keyspace.Object {
-	if old == nil {
-		return c.DB.Put(key, &keyspace.String{Bytes: bytes.Clone(value)}, c.NowMs())
-	}
-	if s, ok := old.Value.(*keyspace.String); ok && fits(s.Bytes, len(value)) {
-		s.Bytes, s.Raw, s.Text = append(s.Bytes[:0], value...), false, false
-		c.DB.SetExpire(key, old, 0)
-	} else {
-		c.DB.Overwrite(key, old, &keyspace.String{Bytes: bytes.Clone(value)})
-	}
-	return old
-}
-
-// fits reports whether n bytes go into the memory of b without wasting much.
-func fits(b []byte, n int) bool { return n <= cap(b) && cap(b) <= 2*n+64 }
 
 // writeString writes the string under key, or null, and says whether it is
 // there.
 func writeString(c *Ctx, key []byte) (found bool, err error) {
 	before := c.Space.Reading
 	c.Space.Reading = true // also for GETSET and its like
-	s, found, err := Read[*keyspace.String](c, key)
+	_, s, err := ReadString(c, key)
 	c.Space.Reading = before
 	switch {
 	case err != nil:
 		return false, err
-	case found:
-		c.Out.Bulk(s.Bytes)
+	case s != nil:
+		writeText(c, s)
 	default:
 		c.Out.Null()
 	}
-	return found, nil
+	return s != nil, nil
+}
+
+func writeText(c *Ctx, s *keyspace.String) {
+	var digits [20]byte
+	c.Out.Bulk(s.Text(digits[:]))
 }
 
 func get(c *Ctx) error {
@@ -86,7 +71,7 @@ func set(c *Ctx) error {
 	if options.keepTTL && old != nil {
 		expireAtMs = old.ExpireAt()
 	}
-	c.DB.SetExpire(key, replaceString(c, key, old, c.Args[2]), expireAtMs)
+	c.DB.SetExpire(key, c.DB.StoreString(key, old, c.Args[2], c.NowMs()), expireAtMs)
 	c.Touch(key, eventSet)
 	if options.expiry.unit != noExpiry {
 		c.DB.Notify(eventExpire, key)
@@ -139,7 +124,8 @@ func setWithExpiry(unit expiryUnit) func(c *Ctx) error {
 			return err
 		}
 		key := c.Args[1]
-		c.DB.SetExpire(key, storeString(c, key, c.Args[3]), expireAtMs)
+		o := c.DB.StoreString(key, c.DB.Lookup(key, c.NowMs()), c.Args[3], c.NowMs())
+		c.DB.SetExpire(key, o, expireAtMs)
 		c.Touch(key, eventSet, eventExpire)
 		c.propagateSetAt(c.Args[3], expireAtMs)
 		c.Out.SimpleString("OK")
@@ -177,12 +163,12 @@ func getex(c *Ctx) error {
 	}
 	key := c.Args[1]
 	c.Space.Reading = true
-	s, found, err := Read[*keyspace.String](c, key)
+	_, s, err := ReadString(c, key)
 	c.Space.Reading = false
 	if err != nil {
 		return err
 	}
-	if !found {
+	if s == nil {
 		c.Out.Null()
 		return nil
 	}
@@ -190,7 +176,7 @@ func getex(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Bulk(s.Bytes)
+	writeText(c, s)
 	if options.expiry.unit != noExpiry {
 		if expireKey(c, key, expireAtMs) {
 			c.Propagate(3).Word("PEXPIREAT").Bytes(key).Int(expireAtMs)
@@ -204,12 +190,12 @@ func getex(c *Ctx) error {
 func mget(c *Ctx) error {
 	c.Out.Array(len(c.Args) - 1)
 	for _, key := range c.Args[1:] {
-		s, found, err := Read[*keyspace.String](c, key)
-		if err != nil || !found { // another type counts as nothing here
+		_, s, err := ReadString(c, key)
+		if err != nil || s == nil { // another type counts as nothing here
 			c.Out.Null()
 			continue
 		}
-		c.Out.Bulk(s.Bytes)
+		writeText(c, s)
 	}
 	return nil
 }

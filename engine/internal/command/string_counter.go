@@ -1,11 +1,6 @@
 package command
 
-import (
-	"math"
-	"strconv"
-
-	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
-)
+import "math"
 
 const (
 	errDecrement  Error = "ERR decrement would overflow"
@@ -37,13 +32,14 @@ func decrby(c *Ctx) error {
 // addInteger is INCR and its variants. The expiry of the key stays.
 func addInteger(c *Ctx, delta int64) error {
 	key := c.Args[1]
-	s, found, err := Read[*keyspace.String](c, key)
+	o, s, err := ReadString(c, key)
 	if err != nil {
 		return err
 	}
 	var n int64
-	if found {
-		if n, found = ParseInt(s.Bytes); !found {
+	if s != nil {
+		var isInteger bool
+		if n, isInteger = s.Integer(); !isInteger {
 			return ErrNotInteger
 		}
 	}
@@ -51,11 +47,7 @@ func addInteger(c *Ctx, delta int64) error {
 		return ErrOverflow
 	}
 	n += delta
-	if s == nil {
-		s = &keyspace.String{}
-		c.DB.Put(key, s, c.NowMs())
-	}
-	s.Bytes, s.Raw, s.Text = strconv.AppendInt(s.Bytes[:0], n, 10), false, false
+	c.DB.StoreNumber(key, o, n, c.NowMs())
 	c.Touch(key, eventIncrBy)
 	c.Out.Int(n)
 	return nil
@@ -63,13 +55,13 @@ func addInteger(c *Ctx, delta int64) error {
 
 func incrbyfloat(c *Ctx) error {
 	key := c.Args[1]
-	s, found, err := Read[*keyspace.String](c, key)
+	o, s, err := ReadString(c, key)
 	if err != nil {
 		return err
 	}
-	value := []byte("0")
-	if found {
-		value = s.Bytes
+	value, digits := []byte("0"), [20]byte{}
+	if s != nil {
+		value = s.Text(digits[:])
 	}
 	old, ok := parseLongDouble(value)
 	if !ok {
@@ -83,13 +75,9 @@ func incrbyfloat(c *Ctx) error {
 	if !ok {
 		return errNotANumber
 	}
-	if s == nil {
-		s = &keyspace.String{}
-		c.DB.Put(key, s, c.NowMs())
-	}
-	s.Bytes, s.Raw, s.Text = append(s.Bytes[:0], sum...), false, true
+	c.DB.StoreFloat(key, o, []byte(sum), c.NowMs())
 	c.Touch(key, eventIncrByFloat)
-	c.Propagate(4).Word("SET").Bytes(key).Bytes(s.Bytes).Word("KEEPTTL")
-	c.Out.Bulk(s.Bytes)
+	c.Propagate(4).Word("SET").Bytes(key).Word(sum).Word("KEEPTTL")
+	c.Out.BulkString(sum)
 	return nil
 }

@@ -2,8 +2,6 @@ package command
 
 import (
 	"slices"
-
-	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 )
 
 // LCS finds the longest common subsequence of two strings by the textbook
@@ -47,12 +45,12 @@ func parseLCS(args [][]byte) (o lcsOptions, err error) {
 func lcs(c *Ctx) error {
 	var texts [2][]byte
 	for i := range texts {
-		s, found, err := Read[*keyspace.String](c, c.Args[1+i])
+		_, s, err := ReadString(c, c.Args[1+i])
 		if err != nil {
 			return errNotStrings
 		}
-		if found {
-			texts[i] = s.Bytes
+		if s != nil {
+			texts[i] = s.Text(nil)
 		}
 	}
 	o, err := parseLCS(c.Args[3:])

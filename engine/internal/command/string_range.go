@@ -1,9 +1,5 @@
 package command
 
-import (
-	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
-)
-
 const (
 	// defaultMaxStringBytes is Redis's proto-max-bulk-len, for a Ctx that sets
 	// no bound.
@@ -30,19 +26,20 @@ func (c *Ctx) maxStringBytes() int64 {
 
 func appendString(c *Ctx) error {
 	key, tail := c.Args[1], c.Args[2]
-	s, found, err := Read[*keyspace.String](c, key)
+	o, s, err := ReadString(c, key)
 	if err != nil {
 		return err
 	}
 	length := len(tail)
-	if found {
-		if err := checkLength(c, int64(len(s.Bytes)), int64(len(tail))); err != nil {
+	if s != nil {
+		if err := checkLength(c, int64(s.LenBytes()), int64(len(tail))); err != nil {
 			return err
 		}
-		s.Bytes, s.Raw = append(s.Bytes, tail...), true
-		length = len(s.Bytes)
+		text := c.DB.EditString(key, o, c.NowMs())
+		*text = append(*text, tail...)
+		length = len(*text)
 	} else {
-		storeString(c, key, tail)
+		c.DB.StoreString(key, nil, tail, c.NowMs())
 	}
 	c.Touch(key, eventAppend)
 	c.Out.Int(int64(length))
@@ -50,15 +47,15 @@ func appendString(c *Ctx) error {
 }
 
 func strlen(c *Ctx) error {
-	s, found, err := Read[*keyspace.String](c, c.Args[1])
+	_, s, err := ReadString(c, c.Args[1])
 	if err != nil {
 		return err
 	}
-	if !found {
+	if s == nil {
 		c.Out.Int(0)
 		return nil
 	}
-	c.Out.Int(int64(len(s.Bytes)))
+	c.Out.Int(int64(s.LenBytes()))
 	return nil
 }
 
@@ -73,15 +70,17 @@ func getrange(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	s, found, err := Read[*keyspace.String](c, c.Args[1])
+	_, s, err := ReadString(c, c.Args[1])
 	if err != nil {
 		return err
 	}
-	if !found || (start < 0 && end < 0 && start > end) {
+	if s == nil || (start < 0 && end < 0 && start > end) {
 		c.Out.BulkString("")
 		return nil
 	}
-	length := int64(len(s.Bytes))
+	var digits [20]byte
+	text := s.Text(digits[:])
+	length := int64(len(text))
 	if start < 0 {
 		start = max(start+length, 0)
 	}
@@ -93,7 +92,7 @@ func getrange(c *Ctx) error {
 		c.Out.BulkString("")
 		return nil
 	}
-	c.Out.Bulk(s.Bytes[start : end+1])
+	c.Out.Bulk(text[start : end+1])
 	return nil
 }
 
@@ -107,33 +106,31 @@ func setrange(c *Ctx) error {
 	if offset < 0 {
 		return errOffset
 	}
-	s, found, err := Read[*keyspace.String](c, key)
+	o, s, err := ReadString(c, key)
 	if err != nil {
 		return err
 	}
-	if len(part) > 0 {
-		if err := checkLength(c, offset, int64(len(part))); err != nil {
-			return err
+	if len(part) == 0 {
+		length := 0
+		if s != nil {
+			length = s.LenBytes()
 		}
-		if !found {
-			s = &keyspace.String{}
-			c.DB.Put(key, s, c.NowMs())
-		}
-		overwrite(s, int(offset), part)
-		c.Touch(key, eventSetRange)
-	}
-	if s == nil {
-		c.Out.Int(0)
+		c.Out.Int(int64(length))
 		return nil
 	}
-	c.Out.Int(int64(len(s.Bytes)))
+	if err := checkLength(c, offset, int64(len(part))); err != nil {
+		return err
+	}
+	text := c.DB.EditString(key, o, c.NowMs())
+	overwrite(text, int(offset), part)
+	c.Touch(key, eventSetRange)
+	c.Out.Int(int64(len(*text)))
 	return nil
 }
 
-func overwrite(s *keyspace.String, offset int, part []byte) {
-	if missing := offset + len(part) - len(s.Bytes); missing > 0 {
-		s.Bytes = append(s.Bytes, make([]byte, missing)...)
+func overwrite(text *[]byte, offset int, part []byte) {
+	if missing := offset + len(part) - len(*text); missing > 0 {
+		*text = append(*text, make([]byte, missing)...)
 	}
-	copy(s.Bytes[offset:], part)
-	s.Raw = true
+	copy((*text)[offset:], part)
 }

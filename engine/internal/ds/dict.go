@@ -100,6 +100,12 @@ func (d *Dict[V]) SetBytes(key []byte, v V) (inserted bool) {
 	return true
 }
 
+// AddNew stores v under a copy of key, which must not be there: it does not look.
+func (d *Dict[V]) AddNew(key []byte, v V) {
+	d.moveSome()
+	d.insert(string(key), d.hash(view(key)), v)
+}
+
 // Swap is SetBytes that returns the value that the key had before.
 func (d *Dict[V]) Swap(key []byte, v V) (old V, replaced bool) {
 	hash := d.hash(view(key))

@@ -52,7 +52,7 @@ func (s *Set) Len() int {
 // Add adds member and says whether it is new. The bytes are copied if needed.
 func (s *Set) Add(member []byte) bool {
 	if s.IsInts() {
-		n, ok := parseInt(member)
+		n, ok := ParseInt(member)
 		if ok {
 			at, found := s.ints.find(n)
 			if found {
@@ -208,17 +208,17 @@ func (s *Set) enlarge() {
 }
 
 func (s *Set) findInt(member []byte) (at int, found bool) {
-	n, ok := parseInt(member)
+	n, ok := ParseInt(member)
 	if !ok {
 		return 0, false
 	}
 	return s.ints.find(n)
 }
 
-// parseInt reads a 64-bit integer in the one form that printing it gives back: no
+// ParseInt reads a 64-bit integer in the one form that printing it gives back: no
 // leading zeros or plus sign, no -0. It does not allocate for what is no integer, as
 // strconv does for its error.
-func parseInt(b []byte) (n int64, ok bool) {
+func ParseInt(b []byte) (n int64, ok bool) {
 	digits, limit := b, uint64(math.MaxInt64)
 	negative := len(b) > 0 && b[0] == '-'
 	if negative {

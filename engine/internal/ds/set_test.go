@@ -111,23 +111,23 @@ func TestSetEncoding(t *testing.T) {
 func TestSetIntsHaveOneForm(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"0", "7", "-7", "9223372036854775807", "-9223372036854775808"} {
-		n, ok := parseInt([]byte(text))
+		n, ok := ParseInt([]byte(text))
 		if want, _ := strconv.ParseInt(text, 10, 64); !ok || n != want {
-			t.Errorf("parseInt(%q) = %d, %v", text, n, ok)
+			t.Errorf("ParseInt(%q) = %d, %v", text, n, ok)
 		}
 	}
 	for _, text := range []string{
 		"", "-", "-0", "00", "01", "-01", "+1", " 1", "1 ", "1x", "x", "1_0",
 		"9223372036854775808", "-9223372036854775809", "18446744073709551616", "99999999999999999999",
 	} {
-		if n, ok := parseInt([]byte(text)); ok {
-			t.Errorf("parseInt(%q) = %d", text, n)
+		if n, ok := ParseInt([]byte(text)); ok {
+			t.Errorf("ParseInt(%q) = %d", text, n)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.Int64().Draw(t, "n")
-		if n, ok := parseInt(strconv.AppendInt(nil, want, 10)); !ok || n != want {
-			t.Fatalf("parseInt(%d) = %d, %v", want, n, ok)
+		if n, ok := ParseInt(strconv.AppendInt(nil, want, 10)); !ok || n != want {
+			t.Fatalf("ParseInt(%d) = %d, %v", want, n, ok)
 		}
 	})
 }

@@ -41,7 +41,7 @@ func packedEntry(first, id StreamID, pairs [][]byte, shared bool) int {
 
 // packedBytes is the size of an element: that of an integer if it reads as one.
 func packedBytes(b []byte) int {
-	if n, ok := parseInt(b); ok {
+	if n, ok := ParseInt(b); ok {
 		return packedInt(n)
 	}
 	size := len(b) + 5

@@ -3,6 +3,7 @@ package exec_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/signalbox-io/signalbox/engine/internal/exec"
@@ -66,6 +67,40 @@ func commonCommandsDoNotAllocate(t *testing.T, propagate bool) {
 		run()
 		if n := testing.AllocsPerRun(100, run); n > 0 {
 			t.Errorf("%q allocates %v times", request, n)
+		}
+	}
+}
+
+// TestANewStringAllocatesItsKeyAndItself: of the value nothing is apart. One of another
+// size under the same key takes the place of the object.
+func TestANewStringAllocatesItsKeyAndItself(t *testing.T) {
+	m := exec.New(exec.Options{}, 1)
+	defer m.Close()
+	s := m.ConnectLocal(1)
+	var next int
+	for _, c := range []struct {
+		name    string
+		request func() [][]byte
+		budget  float64
+	}{
+		{"SET, new", func() [][]byte { return argsOf("SET", "k"+strconv.Itoa(next), "a value of some bytes") }, 2},
+		{"SET of a number, new", func() [][]byte { return argsOf("SET", "n"+strconv.Itoa(next), "123456789") }, 2},
+		{"INCR, new", func() [][]byte { return argsOf("INCR", "c"+strconv.Itoa(next)) }, 2},
+		{"SET, longer and shorter", func() [][]byte { return argsOf("SET", "k", strings.Repeat("v", 300-next%2*280)) }, 1},
+		{"SET, text and number", func() [][]byte { return argsOf("SET", "k1", strings.Repeat("7", 5+next%2*17)) }, 0},
+	} {
+		const runs = 1000
+		requests := make([][][]byte, 0, runs+1)
+		for next = range runs + 1 {
+			requests = append(requests, c.request())
+		}
+		at := 0
+		if n := testing.AllocsPerRun(runs, func() {
+			s.Out.Reset()
+			m.Step(1, s, requests[at])
+			at++
+		}); n > c.budget {
+			t.Errorf("%s: %v allocations, not %v", c.name, n, c.budget)
 		}
 	}
 }

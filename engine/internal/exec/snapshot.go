@@ -116,7 +116,7 @@ func (sn *Snapshot) note(err error) {
 // save encodes an object.
 func (sn *Snapshot) save(db int, key string, o *keyspace.Object) {
 	m, k := sn.machine, &sn.key
-	*k = rdb.Key{DB: db, Name: unsafe.Slice(unsafe.StringData(key), len(key)), Value: o.Value, ExpireAtMs: o.ExpireAt()}
+	*k = rdb.Key{DB: db, Name: unsafe.Slice(unsafe.StringData(key), len(key)), Value: o.Value(), ExpireAtMs: o.ExpireAt()}
 	switch policy := m.space.Policy(); {
 	case policy.Frequency():
 		frequency, _ := m.space.Frequency(o, m.nowUs/1000)

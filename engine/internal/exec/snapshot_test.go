@@ -263,7 +263,7 @@ func TestASnapshotIsOfOneMoment(t *testing.T) {
 	}
 }
 
-func newValue(text string) *keyspace.String { return &keyspace.String{Bytes: []byte(text)} }
+func newValue(text string) *keyspace.String { return keyspace.NewString([]byte(text)) }
 
 // While parts are taken and given back, a snapshot needs the memory of a few, however
 // large the data and its values are.

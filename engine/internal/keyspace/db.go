@@ -79,26 +79,52 @@ func (db *DB) Peek(key []byte, nowMs int64) *Object {
 func (db *DB) Put(key []byte, value any, nowMs int64) *Object {
 	if old, ok := db.objects.Get(key); ok {
 		db.space.used(old, nowMs)
-		db.Overwrite(key, old, value)
-		return old
+		return db.overwrite(key, old, value)
 	}
 	db.space.limit(value)
-	o := &Object{Value: value, access: db.space.fresh(nowMs), weight: db.space.mark}
-	db.objects.SetBytes(key, o)
+	return db.add(key, newObject(value), nowMs)
+}
+
+// add puts an object under a key that is new.
+func (db *DB) add(key []byte, o *Object, nowMs int64) *Object {
+	o.access, o.weight = db.space.fresh(nowMs), db.space.mark
+	db.objects.AddNew(key, o)
 	db.space.noted = append(db.space.noted, lookedUp{db, o})
 	db.Notify(eventNew, key)
 	return o
 }
 
-// Overwrite is Put where o was looked up and holds key, which is one use.
-func (db *DB) Overwrite(key []byte, o *Object, value any) {
+// overwrite is Put where o was looked up, which is one use, and key holds it.
+func (db *DB) overwrite(key []byte, o *Object, value any) *Object {
 	if db.space.snapshot != nil {
 		db.preserve(key, o)
 	}
-	db.space.limit(value)
-	o.Value = value
+	if _, isString := value.(*String); isString || o.Kind() == KindString {
+		db.space.limit(value)
+		o = db.replace(key, o, newObject(value))
+	} else {
+		db.space.limit(value)
+		o.collection().hold(value)
+		db.space.noted = append(db.space.noted, lookedUp{db, o})
+	}
 	db.SetExpire(key, o, 0)
+	return o
+}
+
+// replace puts another object in the place of the one that key holds, whose expiry and
+// uses it takes over.
+func (db *DB) replace(key []byte, old, o *Object) *Object {
+	if db.space.snapshot != nil {
+		db.preserve(key, old)
+	}
+	o.expireAt, o.access, o.weight = old.expireAt, old.access, old.weight
+	old.setWeight(goneWeight)
+	db.objects.SetBytes(key, o)
+	if o.expireAt != 0 {
+		db.volatile.SetBytes(key, o)
+	}
 	db.space.noted = append(db.space.noted, lookedUp{db, o})
+	return o
 }
 
 // SetExpire makes o, which key holds, expire at atMs; 0 is never.

@@ -21,6 +21,6 @@
 // A snapshot of the data of one moment, taken while commands go on, is in snapshot.go: it
 // names every place where an object changes or goes. Whoever adds another adds its hook.
 //
-// A new value type needs a Kind constant, its cases in Object.Kind and
+// A new value type needs a Kind constant, its cases in collection.hold, Object.Value and
 // Object.CloneValue, and, if clients can block on it, its kind in DB.canServe.
 package keyspace

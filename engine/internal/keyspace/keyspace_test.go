@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 )
 
-func text(s string) *keyspace.String { return &keyspace.String{Bytes: []byte(s)} }
+func text(s string) *keyspace.String { return keyspace.NewString([]byte(s)) }
 
 func TestAnExpiredKeyIsNeverSeen(t *testing.T) {
 	db := keyspace.NewSpace().DB(0)

@@ -20,14 +20,15 @@ func (db *DB) Settle() {
 // never. It returns nil, and stores nothing, if the key is there. It is no change. O(1).
 func (db *DB) Insert(key string, value any, expireAtMs, nowMs int64) *Object {
 	db.space.limit(value)
-	o := &Object{Value: value, expireAt: expireAtMs, access: db.space.fresh(nowMs), weight: db.space.mark}
+	o := newObject(value)
+	o.expireAt, o.access, o.weight = expireAtMs, db.space.fresh(nowMs), db.space.mark
 	if !db.objects.Add(key, o) {
 		return nil
 	}
 	if expireAtMs != 0 {
 		db.volatile.Add(key, o)
 	}
-	weight := units(value)
+	weight := units(o)
 	o.setWeight(weight)
 	db.weight += weight
 	return o

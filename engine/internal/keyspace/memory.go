@@ -50,7 +50,7 @@ func (s *Space) Weigh() {
 		if n.o.weighed() == goneWeight {
 			continue
 		}
-		weight := units(n.o.Value)
+		weight := units(n.o)
 		n.db.weight += weight - n.o.weighed()
 		n.o.setWeight(weight)
 	}
@@ -61,17 +61,17 @@ func (s *Space) Weigh() {
 	}
 }
 
-// units is the weight of an object of this value.
-func units(value any) int64 {
-	return min((weigh(value)+weightUnit-1)/weightUnit, goneWeight-1)
+// units is the weight of an object.
+func units(o *Object) int64 {
+	return min((weigh(o)+weightUnit-1)/weightUnit, goneWeight-1)
 }
 
-// weigh is the size of a value with its object, in bytes.
-func weigh(value any) int64 {
-	total := int64(unsafe.Sizeof(Object{}))
-	switch v := value.(type) {
+// weigh is the size of an object with its value, in bytes.
+func weigh(o *Object) int64 {
+	total := int64(unsafe.Sizeof(collection{}))
+	switch v := o.Value().(type) {
 	case *String:
-		total += int64(unsafe.Sizeof(*v)) + int64(ds.StringBytes(cap(v.Bytes)))
+		return int64(v.memoryBytes())
 	case interface{ MemoryBytes() int }:
 		total += int64(v.MemoryBytes())
 	case interface{ Len() int }: // a container that does not say
@@ -104,7 +104,7 @@ func (db *DB) SizeOf(key []byte, nowMs int64) int64 {
 	if o == nil {
 		return 0
 	}
-	total := weigh(o.Value) + entry + int64(ds.StringBytes(len(key)))
+	total := weigh(o) + entry + int64(ds.StringBytes(len(key)))
 	if o.expireAt != 0 {
 		total += entry
 	}

@@ -23,7 +23,7 @@ import (
 //
 //	Inspect, and so Lookup   unless a read-only command runs: what a writing command
 //	                         has got hold of it may change
-//	Put, over an old object; SetExpire
+//	Put, over an old object; SetExpire; replace, by which a string gets another object
 //	Delete                   and so expiry, eviction, RENAME and MOVE
 //	Flush                    the snapshot takes the whole table over, and nobody else
 //	                         has it from then on

@@ -18,7 +18,7 @@ func (a album) save(db int, key string, o *keyspace.Object) {
 	if a[name] != "" {
 		name += " again"
 	}
-	a[name] = fmt.Sprintf("%s until %d", o.Value.(*keyspace.String).Bytes, o.ExpireAt())
+	a[name] = fmt.Sprintf("%s until %d", o.Value().(*keyspace.String).Text(nil), o.ExpireAt())
 }
 
 func once() bool { return false }
@@ -40,9 +40,9 @@ func TestASnapshotKeepsWhatChanges(t *testing.T) {
 	key := []byte("key7")
 	for name, change := range map[string]func(space *keyspace.Space, db *keyspace.DB){
 		"in place": func(_ *keyspace.Space, db *keyspace.DB) {
-			db.Lookup(key, 0).Value.(*keyspace.String).Bytes = []byte("new")
+			db.StoreString(key, db.Lookup(key, 0), []byte("new"), 0)
 		},
-		"uncounted":   func(_ *keyspace.Space, db *keyspace.DB) { db.Inspect(key, 0).Value = text("new") },
+		"uncounted":   func(_ *keyspace.Space, db *keyspace.DB) { db.StoreNumber(key, db.Inspect(key, 0), 1, 0) },
 		"overwritten": func(_ *keyspace.Space, db *keyspace.DB) { db.Put(key, text("new"), 0) },
 		"expiry":      func(_ *keyspace.Space, db *keyspace.DB) { db.SetExpire(key, db.Peek(key, 0), 5) },
 		"deleted":     func(_ *keyspace.Space, db *keyspace.DB) { db.Delete(key) },

@@ -13,9 +13,9 @@ import (
 // benchmarked are values as they are found in data, by name.
 func benchmarked() map[string]any {
 	return map[string]any{
-		"string":     &keyspace.String{Bytes: []byte("some short value")},
-		"json":       &keyspace.String{Bytes: []byte(strings.Repeat(`{"id":17,"name":"someone","tags":["a","b"]},`, 2000))},
-		"noise":      &keyspace.String{Bytes: []byte(noise(1 << 20))},
+		"string":     keyspace.NewString([]byte("some short value")),
+		"json":       keyspace.NewString([]byte(strings.Repeat(`{"id":17,"name":"someone","tags":["a","b"]},`, 2000))),
+		"noise":      keyspace.NewString([]byte(noise(1 << 20))),
 		"list":       list(numbered(10_000, "element-")...),
 		"set":        set(numbered(10_000, "member-")...),
 		"small hash": hash("field", "value", "count", "17", "name", "someone"),

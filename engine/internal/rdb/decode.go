@@ -28,10 +28,19 @@ func isEmptyCollection(v any) bool {
 	return ok && c.Len() == 0
 }
 
+// stringValue is text as the value of a key.
+func (d *decoder) stringValue() *keyspace.String {
+	b, owned := d.text()
+	if owned {
+		return keyspace.AdoptString(b)
+	}
+	return keyspace.NewString(b)
+}
+
 func (d *decoder) decode(kind byte) any {
 	switch kind {
 	case typeString:
-		return &keyspace.String{Bytes: d.ownText()}
+		return d.stringValue()
 	case typeList:
 		return d.list()
 	case typeQuicklist, typeQuicklist2:

@@ -31,7 +31,8 @@ type encoder struct {
 func (e *encoder) value(value any) {
 	switch v := value.(type) {
 	case *keyspace.String:
-		e.text(v.Bytes)
+		var digits [20]byte
+		e.text(v.Text(digits[:]))
 	case *ds.Deque:
 		e.list(v)
 	case *ds.Set:

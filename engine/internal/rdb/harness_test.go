@@ -57,7 +57,7 @@ var large = sync.OnceValue(func() []string {
 func huge() map[string]any {
 	random, text := noise(10<<20), strings.Repeat("0123456789", 1<<20)
 	return map[string]any{
-		"huge noise": &keyspace.String{Bytes: []byte(random)}, "huge text": &keyspace.String{Bytes: []byte(text)},
+		"huge noise": keyspace.NewString([]byte(random)), "huge text": keyspace.NewString([]byte(text)),
 		"list of huge texts": list("a", random, text, "b"), "hash of huge texts": hash("f", random, text, "v"),
 	}
 }
@@ -111,7 +111,7 @@ var scores = []float64{
 func samples() map[string]any {
 	all := map[string]any{}
 	for i, text := range append(texts(), large()...) {
-		all["string "+strconv.Itoa(i)] = &keyspace.String{Bytes: []byte(text)}
+		all["string "+strconv.Itoa(i)] = keyspace.NewString([]byte(text))
 	}
 	all["list of one"] = list("x")
 	all["list of texts"] = list(texts()...)
@@ -146,7 +146,7 @@ func fill(t testing.TB, conn *difftest.Conn, key string, value any) {
 	name := ""
 	switch v := value.(type) {
 	case *keyspace.String:
-		do(t, conn, "SET", key, string(v.Bytes))
+		do(t, conn, "SET", key, string(v.Text(nil)))
 		return
 	case *ds.Deque:
 		name = "RPUSH"
@@ -206,4 +206,6 @@ func digestValue(t testing.TB, conn *difftest.Conn, key string) string {
 }
 
 // digestOf is the digest of a value of ours.
-func digestOf(value any) string { return command.DigestValue(&keyspace.Object{Value: value}) }
+func digestOf(value any) string {
+	return command.DigestValue(keyspace.NewSpace().DB(0).Put(nil, value, 0))
+}

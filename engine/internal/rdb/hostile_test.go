@@ -34,9 +34,9 @@ func smallValues() []any {
 	large.Add("a", 1.5)
 	large.Add("b", -2)
 	return []any{
-		&keyspace.String{Bytes: []byte("text")},
-		&keyspace.String{Bytes: []byte("-70000")},
-		&keyspace.String{Bytes: []byte(strings.Repeat("compress ", 10))},
+		keyspace.NewString([]byte("text")),
+		keyspace.NewString([]byte("-70000")),
+		keyspace.NewString([]byte(strings.Repeat("compress ", 10))),
 		list("a", "17", "", noise(70), strings.Repeat("run", 30)),
 		set("1", "-5", "70000"), set("a", "b", "5"),
 		hash("f", "v", "17", "-70000"), hash("f", noise(65)),
@@ -88,7 +88,7 @@ func TestFileThatIsDamaged(t *testing.T) {
 
 func TestFileArrivesInPieces(t *testing.T) {
 	t.Parallel()
-	file := writeFile(t, append(smallRecords(), rdb.Key{Name: []byte("large"), Value: &keyspace.String{Bytes: []byte(noise(300_000))}}))
+	file := writeFile(t, append(smallRecords(), rdb.Key{Name: []byte("large"), Value: keyspace.NewString([]byte(noise(300_000)))}))
 	want := writeFile(t, readFile(t, file))
 	for name, from := range map[string]io.Reader{
 		"bytes": iotest.OneByteReader(bytes.NewReader(file)), "halves": iotest.HalfReader(bytes.NewReader(file)),
@@ -114,7 +114,7 @@ func TestReaderAndWriterThatFail(t *testing.T) {
 		t.Errorf("reading nothing: %v", err)
 	}
 	w := rdb.NewWriter(failing{broken})
-	if err := w.Write(rdb.Key{Name: []byte("k"), Value: &keyspace.String{Bytes: []byte(noise(1 << 20))}}); !errors.Is(err, broken) {
+	if err := w.Write(rdb.Key{Name: []byte("k"), Value: keyspace.NewString([]byte(noise(1 << 20)))}); !errors.Is(err, broken) {
 		t.Errorf("writing: %v", err)
 	}
 	if err := w.Close(); !errors.Is(err, broken) {

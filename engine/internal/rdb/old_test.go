@@ -138,7 +138,7 @@ func TestOldEncodingsMeanWhatTheyMeanToRedis(t *testing.T) {
 				t.Errorf("version %d, %s: digest %s, want %s", version, key, got, want)
 			}
 			want := do(t, redis, "OBJECT", "ENCODING", key).Text
-			if e, ok := o.Value.(interface{ Encoding() string }); ok && e.Encoding() != want {
+			if e, ok := o.Value().(interface{ Encoding() string }); ok && e.Encoding() != want {
 				t.Errorf("version %d, %s: encoding %s, want %s", version, key, e.Encoding(), want)
 			}
 		}
@@ -158,7 +158,7 @@ func TestEncodingsOfVersion11(t *testing.T) {
 	if got, want := command.DigestValue(space.DB(0).Peek([]byte("set"), 0)), digestOf(set("a", "5", "bc")); got != want {
 		t.Errorf("set: digest %s, want %s", got, want)
 	}
-	s := plain(space.DB(0).Peek([]byte("stream"), 0).Value.(*ds.Stream))
+	s := plain(space.DB(0).Peek([]byte("stream"), 0).Value().(*ds.Stream))
 	if s.Chunks[0][0].Pairs[1] != "v" || s.Groups[0].Consumers[0] != (plainConsumer{Name: "consumer", SeenMs: 7}) {
 		t.Errorf("stream: %+v", s)
 	}

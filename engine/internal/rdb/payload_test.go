@@ -56,7 +56,7 @@ func TestPayloadsAreThoseOfRedis(t *testing.T) {
 	conn := connect(t, difftest.Redis(t, "--rdbcompression", "no"))
 	for _, text := range texts() {
 		if len(text) <= 20 {
-			checkBytes(t, conn, &keyspace.String{Bytes: []byte(text)})
+			checkBytes(t, conn, keyspace.NewString([]byte(text)))
 		}
 		if len(text) <= 8 {
 			checkBytes(t, conn, list(text))
@@ -125,7 +125,7 @@ func TestPayloadThatDidNotArriveWhole(t *testing.T) {
 
 func TestDecodedStringIsTheCallers(t *testing.T) {
 	t.Parallel()
-	payload, err := rdb.AppendPayload(nil, &keyspace.String{Bytes: []byte("text")})
+	payload, err := rdb.AppendPayload(nil, keyspace.NewString([]byte("text")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestDecodedStringIsTheCallers(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(payload)
-	if got := string(value.(*keyspace.String).Bytes); got != "text" {
+	if got := string(value.(*keyspace.String).Text(nil)); got != "text" {
 		t.Errorf("the value has changed with the payload: %q", got)
 	}
 }

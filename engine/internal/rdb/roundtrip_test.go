@@ -30,7 +30,7 @@ func anyValue(t *rapid.T) any {
 	texts := rapid.SliceOfN(anyText(), 1, 40).Draw(t, "texts")
 	switch rapid.IntRange(0, 5).Draw(t, "type") {
 	case 0:
-		return &keyspace.String{Bytes: []byte(texts[0])}
+		return keyspace.NewString([]byte(texts[0]))
 	case 1:
 		return list(texts...)
 	case 2:
