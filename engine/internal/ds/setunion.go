@@ -30,7 +30,7 @@ func (s *Set) mustBeTable(limits *Limits) bool {
 		return s.members != nil
 	}
 	for member := range s.members.All() {
-		if _, isInt := parseInt([]byte(member)); !isInt {
+		if _, isInt := ParseInt([]byte(member)); !isInt {
 			return true
 		}
 	}
