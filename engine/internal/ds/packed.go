@@ -157,7 +157,11 @@ func (p *packed) splice(from, to, n int) (gap []byte) {
 		p.length = uint16(length)
 		return row[from : from+n]
 	}
-	row := slices.Grow([]byte(nil), length)[:length]
+	room := length
+	if n > to-from && to > 0 {
+		room += length / 8 // there may be more to come
+	}
+	row := slices.Grow([]byte(nil), room)[:length]
 	copy(row, old[:from])
 	copy(row[from+n:], old[to:])
 	p.hold(row)
