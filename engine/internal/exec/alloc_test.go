@@ -118,7 +118,7 @@ func TestASmallCollectionTakesWhatItHolds(t *testing.T) {
 		if n := testing.AllocsPerRun(10, func() {
 			m.Step(1, s, remove)
 			m.Step(1, s, request)
-		}); n > 4 {
+		}); n > 5 { // one more under the race detector, which makes a row twice
 			t.Errorf("%s of ten elements allocates %v times", c.command, n)
 		}
 		s.Out.Reset()
