@@ -23,8 +23,8 @@ func sampleSpace(nowMs int64) *keyspace.Space {
 	for _, member := range []string{"1", "2", "x"} {
 		set.Add([]byte(member))
 	}
-	hash.Set([]byte("f"), "v")
-	hash.Set([]byte("g"), "w")
+	hash.Set([]byte("f"), []byte("v"))
+	hash.Set([]byte("g"), []byte("w"))
 	for member, score := range map[string]float64{"m": 1.5, "n": math.Inf(-1), "o": 1e20, "p": 0.1, "q": math.Inf(1)} {
 		zset.Add(member, score)
 	}

@@ -23,8 +23,9 @@ func setFields(c *Ctx, name string) (created int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	hash.Expect(c.Args[2:])
 	for i := 2; i < len(c.Args); i += 2 {
-		if hash.Set(c.Args[i], c.Arg(i+1)) {
+		if hash.Set(c.Args[i], c.Args[i+1]) {
 			created++
 		}
 	}
@@ -58,7 +59,7 @@ func hsetnx(c *Ctx) error {
 		c.Out.Int(0)
 		return nil
 	}
-	hash.Set(c.Args[2], c.Arg(3))
+	hash.Set(c.Args[2], c.Args[3])
 	c.Touch(c.Args[1], eventHSet)
 	c.Out.Int(1)
 	return nil

@@ -36,7 +36,8 @@ func hincrby(c *Ctx) error {
 		return ErrOverflow
 	}
 	n += delta
-	hash.Set(field, strconv.FormatInt(n, 10))
+	var digits [20]byte
+	hash.Set(field, strconv.AppendInt(digits[:0], n, 10))
 	c.Touch(key, eventHIncrBy)
 	c.Out.Int(n)
 	return nil
@@ -67,7 +68,7 @@ func hincrbyfloat(c *Ctx) error {
 	if !ok {
 		return errNotANumber
 	}
-	hash.Set(field, sum)
+	hash.Set(field, bytesOf(sum))
 	c.Touch(key, eventHIncrByFloat)
 	c.Propagate(4).Word("HSET").Bytes(key).Bytes(field).Word(sum)
 	c.Out.BulkString(sum)

@@ -116,8 +116,9 @@ func pushPresent(end listEnd) func(c *Ctx) error {
 }
 
 func pushAll(c *Ctx, list *ds.Deque, end listEnd) {
+	list.Expect(c.Args[2:], end == listHead)
 	for _, element := range c.Args[2:] {
-		end.push(list, string(element))
+		end.push(list, stringOf(element))
 	}
 	c.Touch(c.Args[1], end.pushed())
 	c.Out.Int(int64(list.Len()))

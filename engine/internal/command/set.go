@@ -18,11 +18,15 @@ import (
 // collection. They must not be written to, nor kept.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
+// stringOf is the string of some bytes without a copy. It must not be kept.
+func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
 func sadd(c *Ctx) error {
 	set, err := ReadOrCreate(c, c.Args[1], ds.NewSet)
 	if err != nil {
 		return err
 	}
+	set.Expect(c.Args[2:])
 	added := 0
 	for _, member := range c.Args[2:] {
 		if set.Add(member) {

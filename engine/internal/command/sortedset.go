@@ -113,6 +113,10 @@ func addMembers(c *Ctx, o addOptions, pairs [][]byte) error {
 	if !found && !o.onlyPresent {
 		set = ds.NewSortedSet()
 		c.DB.Put(c.Args[1], set, c.NowMs())
+		set.Expect(len(pairs)/2, func(i int) ([]byte, float64) {
+			score, _ := ParseFloat(pairs[2*i])
+			return pairs[2*i+1], score
+		})
 	}
 	var added, moved int
 	var last addition
@@ -163,7 +167,7 @@ func addMember(set *ds.SortedSet, member []byte, score float64, o addOptions) (a
 		if o.onlyPresent {
 			return addition{}, nil
 		}
-		set.Add(string(member), score)
+		set.AddBytes(member, score)
 		return addition{allowed: true, added: true, score: score}, nil
 	}
 	if o.onlyNew {
@@ -180,7 +184,7 @@ func addMember(set *ds.SortedSet, member []byte, score float64, o addOptions) (a
 	if score == old {
 		return addition{allowed: true, score: score}, nil
 	}
-	set.Add(string(member), score)
+	set.AddBytes(member, score)
 	return addition{allowed: true, moved: true, score: score}, nil
 }
 

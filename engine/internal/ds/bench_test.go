@@ -127,7 +127,7 @@ func BenchmarkHashFill(b *testing.B) {
 	benchFill(b, func(keys []string) any {
 		h := NewHash()
 		for _, key := range keys {
-			h.Set([]byte(key), key)
+			h.Set([]byte(key), []byte(key))
 		}
 		return h
 	})

@@ -10,7 +10,7 @@ import (
 // into 4096 bytes, one after the other (dequechunk.go); a large one has a chunk for itself.
 // Work at an end touches one chunk. Work in the middle moves bytes within one chunk only,
 // and has to find it first, by adding up the lengths in the directory from the nearer end:
-// 40 bytes for some hundreds of elements.
+// 24 bytes for some hundreds of elements.
 //
 // A million elements of 14 bytes take 18 bytes each, where strings of their own in arrays
 // took 38, and are some thousand objects for the collector instead of a million. The price:
@@ -20,15 +20,24 @@ import (
 // (no smaller, and a change in the middle moves twice as much); handing out what was popped
 // without a copy (the room behind it could not be used again).
 //
+// A list of one chunk has no directory: its chunk lies in the list itself, 32 bytes in all,
+// and its room is as long as the first command needs. Ten elements of 8 bytes take 112
+// bytes of room; with a directory of one, and rooms that doubled, they took 128 and 112
+// around them.
+//
 // The directory has room before its first chunk, so that it grows at both ends.
 
 // Deque is a list of strings. Positions count from 0 at the front. Elements that are looked
 // at lie in the list: they are valid until it changes.
 type Deque struct {
-	directory []chunk // the chunks in use are directory[first:]
+	only [1]chunk   // all elements, as long as there is no directory
+	many *directory // nil while one chunk is enough; none of its chunks is empty
+}
+
+type directory struct {
+	all       []chunk // those in use are all[first:]
 	first     int
-	size      int
-	bytes     int
+	size      int // elements
 	roomBytes int // of all chunks
 }
 
@@ -36,42 +45,88 @@ type Deque struct {
 func NewDeque() *Deque { return &Deque{} }
 
 // Len returns the number of elements.
-func (d *Deque) Len() int { return d.size }
+func (d *Deque) Len() int {
+	if d.many != nil {
+		return d.many.size
+	}
+	return int(d.only[0].length)
+}
 
-// Bytes returns the sum of the lengths of all elements.
-func (d *Deque) Bytes() int { return d.bytes }
+// Expect makes room for these elements, which are about to be pushed to one end, if the list
+// is empty.
+func (d *Deque) Expect(elements [][]byte, front bool) {
+	c := &d.only[0]
+	if d.Len() > 0 || c.roomBytes > 0 {
+		return
+	}
+	size := 0
+	for _, element := range elements {
+		if size += elementSize(len(element)); size > chunkBytes {
+			return
+		}
+	}
+	c.hold(slices.Grow([]byte(nil), size), 0)
+	if front {
+		c.from, c.to = c.roomBytes, c.roomBytes
+	}
+}
 
 // Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for any list.
 func (d *Deque) Encoding() string { return "quicklist" }
 
-// PushFront adds s before the first element. Amortized O(1).
+// PushFront adds a copy of s before the first element. Amortized O(1).
 func (d *Deque) PushFront(s string) {
 	size := elementSize(len(s))
-	if d.size == 0 || !d.chunks()[0].takes(size, true) {
+	c := &d.only[0]
+	switch {
+	case d.many != nil:
+		if !d.many.all[d.many.first].takes(size, true) {
+			d.openFront(size)
+		}
+		c = &d.many.all[d.many.first]
+	case c.length > 0 && !c.takes(size, true):
+		d.spread()
 		d.openFront(size)
+		c = &d.many.all[d.many.first]
 	}
-	d.roomBytes += d.chunks()[0].pushFront(s)
-	d.added(s)
+	d.added(1, c.pushFront(s))
 }
 
-// PushBack adds s after the last element. Amortized O(1).
+// PushBack adds a copy of s after the last element. Amortized O(1).
 func (d *Deque) PushBack(s string) {
 	size := elementSize(len(s))
-	if d.size == 0 || !d.directory[len(d.directory)-1].takes(size, false) {
-		d.directory = append(d.directory, d.newChunk(size))
+	c := &d.only[0]
+	switch {
+	case d.many != nil:
+		c = &d.many.all[len(d.many.all)-1]
+		if !c.takes(size, false) {
+			c = d.openBack(size)
+		}
+	case c.length > 0 && !c.takes(size, false):
+		d.spread()
+		c = d.openBack(size)
 	}
-	d.roomBytes += d.directory[len(d.directory)-1].pushBack(s)
-	d.added(s)
+	d.added(1, c.pushBack(s))
 }
 
-func (d *Deque) added(s string) {
-	d.size++
-	d.bytes += len(s)
+// added counts elements that have come or gone, and what rooms have grown by.
+func (d *Deque) added(elements, roomBytes int) {
+	if d.many != nil {
+		d.many.size += elements
+		d.many.roomBytes += roomBytes
+	}
+}
+
+// spread begins a directory.
+func (d *Deque) spread() {
+	only := d.only[0]
+	d.only[0] = chunk{}
+	d.many = &directory{all: []chunk{only}, size: int(only.length), roomBytes: int(only.roomBytes)}
 }
 
 // PopFront removes the first element; ok is false if there is none. O(1).
 func (d *Deque) PopFront() (s string, ok bool) {
-	if d.size == 0 {
+	if d.Len() == 0 {
 		return "", false
 	}
 	s = strings.Clone(d.chunks()[0].at(0))
@@ -81,20 +136,20 @@ func (d *Deque) PopFront() (s string, ok bool) {
 
 // PopBack removes the last element; ok is false if there is none. O(1).
 func (d *Deque) PopBack() (s string, ok bool) {
-	if d.size == 0 {
+	if d.Len() == 0 {
 		return "", false
 	}
 	last := len(d.chunks()) - 1
 	c := &d.chunks()[last]
-	s = strings.Clone(c.at(c.length - 1))
-	d.removeFrom(last, c.length-1)
+	s = strings.Clone(c.at(int(c.length) - 1))
+	d.removeFrom(last, int(c.length)-1)
 	return s, true
 }
 
 // At returns the element at position i, valid until the list changes; ok is false if there
 // is none. O(1) near the ends, else O(n) with a very small factor.
 func (d *Deque) At(i int) (s string, ok bool) {
-	if i < 0 || i >= d.size {
+	if i < 0 || i >= d.Len() {
 		return "", false
 	}
 	c, offset := d.locate(i)
@@ -104,7 +159,7 @@ func (d *Deque) At(i int) (s string, ok bool) {
 // Set replaces the element at position i and says whether there was one. It costs
 // as much as At.
 func (d *Deque) Set(i int, s string) bool {
-	if i < 0 || i >= d.size {
+	if i < 0 || i >= d.Len() {
 		return false
 	}
 	c, offset := d.locate(i)
@@ -119,25 +174,25 @@ func (d *Deque) Set(i int, s string) bool {
 // is such a position. It costs as much as At.
 func (d *Deque) InsertAt(i int, s string) bool {
 	switch {
-	case i < 0 || i > d.size:
+	case i < 0 || i > d.Len():
 		return false
 	case i == 0:
 		d.PushFront(s)
 		return true
-	case i == d.size:
+	case i == d.Len():
 		d.PushBack(s)
 		return true
 	}
 	c, offset := d.locate(i)
 	d.insertInto(c, offset, s)
-	d.added(s)
+	d.added(1, 0)
 	return true
 }
 
 // RemoveAt removes the element at position i and says whether there was one. It
 // costs as much as At.
 func (d *Deque) RemoveAt(i int) bool {
-	if i < 0 || i >= d.size {
+	if i < 0 || i >= d.Len() {
 		return false
 	}
 	c, offset := d.locate(i)
@@ -163,7 +218,7 @@ func (d *Deque) RemoveMatching(match func(string) bool, limit int, backward bool
 	}
 	var kept Deque
 	next := len(positions) - 1
-	for i, s := range d.Range(0, d.size-1) {
+	for i, s := range d.Range(0, d.Len()-1) {
 		if next >= 0 && positions[next] == i {
 			next--
 			continue
@@ -182,7 +237,7 @@ func (d *Deque) matching(match func(string) bool, limit int, backward bool) (pos
 	if limit <= 0 {
 		return nil
 	}
-	for i, s := range walk(0, d.size-1) {
+	for i, s := range walk(0, d.Len()-1) {
 		if !match(s) {
 			continue
 		}
@@ -197,12 +252,12 @@ func (d *Deque) matching(match func(string) bool, limit int, backward bool) (pos
 // Trim keeps the elements at positions start to stop, both included, and removes all
 // others. Positions outside the list are cut to it. O(elements removed).
 func (d *Deque) Trim(start, stop int) {
-	start, stop = max(start, 0), min(stop, d.size-1)
+	start, stop = max(start, 0), min(stop, d.Len()-1)
 	if start > stop {
 		*d = Deque{}
 		return
 	}
-	for range d.size - 1 - stop {
+	for range d.Len() - 1 - stop {
 		d.PopBack()
 	}
 	for range start {
@@ -214,7 +269,7 @@ func (d *Deque) Trim(start, stop int) {
 // ascending order. Nothing may change during the walk.
 func (d *Deque) Range(start, stop int) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
-		start, stop := max(start, 0), min(stop, d.size-1)
+		start, stop := max(start, 0), min(stop, d.Len()-1)
 		if start > stop {
 			return
 		}
@@ -238,7 +293,7 @@ func (d *Deque) Range(start, stop int) iter.Seq2[int, string] {
 // Backward walks over the same positions as Range, in descending order.
 func (d *Deque) Backward(start, stop int) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
-		start, stop := max(start, 0), min(stop, d.size-1)
+		start, stop := max(start, 0), min(stop, d.Len()-1)
 		if start > stop {
 			return
 		}
@@ -261,70 +316,82 @@ func (d *Deque) Backward(start, stop int) iter.Seq2[int, string] {
 
 // Clone returns a copy. O(n).
 func (d *Deque) Clone() *Deque {
-	c := *d
-	c.first, c.roomBytes = 0, 0
-	c.directory = make([]chunk, len(d.chunks()))
-	for i := range c.directory {
-		c.directory[i] = d.chunks()[i].clone()
-		c.roomBytes += len(c.directory[i].room)
+	if d.many == nil {
+		return &Deque{only: [1]chunk{d.only[0].clone()}}
 	}
-	return &c
+	c := &directory{all: slices.Clone(d.chunks()), size: d.many.size}
+	for i := range c.all {
+		c.all[i] = c.all[i].clone()
+		c.roomBytes += int(c.all[i].roomBytes)
+	}
+	return &Deque{many: c}
 }
 
-func (d *Deque) chunks() []chunk { return d.directory[d.first:] }
+func (d *Deque) chunks() []chunk {
+	if d.many != nil {
+		return d.many.all[d.many.first:]
+	}
+	return d.only[:]
+}
 
-// newChunk returns a chunk for an element of this size: whole if there are others.
+// newChunk returns an empty chunk of a directory, for an element of this size.
 func (d *Deque) newChunk(size int) (c chunk) {
-	if d.size > 0 && size < chunkAlone {
-		c.room = make([]byte, chunkBytes)
-		d.roomBytes += chunkBytes
+	if size < chunkAlone {
+		c.hold(make([]byte, chunkBytes), 0)
+		d.many.roomBytes += chunkBytes
 	}
 	return c
+}
+
+// openBack puts an empty chunk after the last, and returns it.
+func (d *Deque) openBack(size int) *chunk {
+	d.many.all = append(d.many.all, d.newChunk(size))
+	return &d.many.all[len(d.many.all)-1]
 }
 
 // openFront puts an empty chunk before the first. When the room before the first is
 // used up, as much is made as there are chunks, so that each chunk is moved a bounded
 // number of times.
 func (d *Deque) openFront(size int) {
-	if d.first == 0 {
-		room := len(d.directory)/2 + 1
-		directory := make([]chunk, room+len(d.directory))
-		copy(directory[room:], d.directory)
-		d.directory, d.first = directory, room
+	m := d.many
+	if m.first == 0 {
+		room := len(m.all)/2 + 1
+		all := make([]chunk, room+len(m.all))
+		copy(all[room:], m.all)
+		m.all, m.first = all, room
 	}
 	c := d.newChunk(size)
-	c.from, c.to = uint32(len(c.room)), uint32(len(c.room))
-	d.first--
-	d.directory[d.first] = c
+	c.from, c.to = c.roomBytes, c.roomBytes
+	m.first--
+	m.all[m.first] = c
 }
 
 // dropFront removes the first chunk, which is empty. The room left before the chunks
 // is given back when it outgrows them.
-func (d *Deque) dropFront() {
-	d.directory[d.first] = chunk{}
-	d.first++
-	if d.first > 8 && d.first > 2*len(d.chunks()) {
-		d.directory = slices.Clone(d.chunks())
-		d.first = 0
+func (m *directory) dropFront() {
+	m.all[m.first] = chunk{}
+	m.first++
+	if used := m.all[m.first:]; m.first > 8 && m.first > 2*len(used) {
+		m.all, m.first = slices.Clone(used), 0
 	}
 }
 
 // removeFrom takes an element out of chunk c, and the chunk out when it becomes empty.
 func (d *Deque) removeFrom(c, offset int) {
 	chunk := &d.chunks()[c]
-	d.bytes -= chunk.remove(offset)
-	d.size--
+	chunk.remove(offset)
+	d.added(-1, 0)
 	if chunk.length > 0 {
 		return
 	}
-	d.roomBytes -= len(chunk.room)
-	switch {
-	case d.size == 0:
+	d.added(0, -int(chunk.roomBytes))
+	switch m := d.many; {
+	case d.Len() == 0:
 		*d = Deque{}
 	case c == 0:
-		d.dropFront()
+		m.dropFront()
 	default:
-		d.directory = slices.Delete(d.directory, d.first+c, d.first+c+1)
+		m.all = slices.Delete(m.all, m.first+c, m.first+c+1)
 	}
 }
 
@@ -334,49 +401,54 @@ func (d *Deque) insertInto(c, offset int, s string) {
 	size := elementSize(len(s))
 	left := &d.chunks()[c]
 	if left.fits(size) {
-		d.roomBytes += left.insert(offset, s)
+		d.added(0, left.insert(offset, s))
 		return
 	}
+	if d.many == nil {
+		d.spread()
+		left = &d.many.all[0]
+	}
+	m := d.many
 	if offset > 0 {
 		rest := left.cut(offset)
-		d.roomBytes += len(rest.room)
-		d.directory = slices.Insert(d.directory, d.first+c+1, rest)
+		m.roomBytes += int(rest.roomBytes)
+		m.all = slices.Insert(m.all, m.first+c+1, rest)
 		if left = &d.chunks()[c]; left.fits(size) {
-			d.roomBytes += left.pushBack(s)
+			m.roomBytes += left.pushBack(s)
 			return
 		}
 		c++
 	}
 	between := d.newChunk(size)
-	d.roomBytes += between.pushBack(s)
-	d.directory = slices.Insert(d.directory, d.first+c, between)
+	m.roomBytes += between.pushBack(s)
+	m.all = slices.Insert(m.all, m.first+c, between)
 }
 
 // join appends chunk c+1 to chunk c if both exist and fit in one with room to spare, so
 // that removals in the middle do not leave a trail of nearly empty chunks. The chunk
 // before c is left for a later removal.
 func (d *Deque) join(c int) {
-	chunks := d.chunks()
+	chunks, m := d.chunks(), d.many
 	if c+1 >= len(chunks) || chunks[c].used()+chunks[c+1].used() > chunkBytes/2 {
 		return
 	}
-	d.roomBytes += chunks[c].append(&chunks[c+1]) - len(chunks[c+1].room)
-	d.directory = slices.Delete(d.directory, d.first+c+1, d.first+c+2)
+	m.roomBytes += chunks[c].append(&chunks[c+1]) - int(chunks[c+1].roomBytes)
+	m.all = slices.Delete(m.all, m.first+c+1, m.first+c+2)
 }
 
 // locate returns the chunk of position i, which must exist, and the place in it.
 func (d *Deque) locate(i int) (c, offset int) {
 	chunks := d.chunks()
-	if i < d.size/2 {
-		for ; i >= chunks[c].length; c++ {
-			i -= chunks[c].length
+	if i < d.Len()/2 {
+		for ; i >= int(chunks[c].length); c++ {
+			i -= int(chunks[c].length)
 		}
 		return c, i
 	}
 	c = len(chunks) - 1
-	fromEnd := d.size - i
-	for ; fromEnd > chunks[c].length; c-- {
-		fromEnd -= chunks[c].length
+	fromEnd := d.Len() - i
+	for ; fromEnd > int(chunks[c].length); c-- {
+		fromEnd -= int(chunks[c].length)
 	}
-	return c, chunks[c].length - fromEnd
+	return c, int(chunks[c].length) - fromEnd
 }

@@ -10,9 +10,8 @@ import (
 // packed row, and a change costs O(n); afterwards it is a Dict, for good, with the costs
 // of one.
 type Hash struct {
-	row    packed // field, value, field, value
-	large  *largeHash
-	limits *Limits // nil once it has been too large for a listpack
+	row    rowOr[largeHash] // field, value, field, value
+	limits *Limits          // nil once it has been too large for a listpack
 }
 
 type largeHash struct {
@@ -33,32 +32,45 @@ func (h *Hash) Within(limits *Limits) {
 // Enlarge makes the hash one that has been too large to be compact.
 func (h *Hash) Enlarge() { h.limits = nil }
 
+// Expect makes room for these fields and values, one after the other, if the hash is empty:
+// they are about to be set.
+func (h *Hash) Expect(pairs [][]byte) {
+	if h.row.form == formStrings {
+		h.row.expect(stringsSize(pairs))
+	}
+}
+
 // Len returns the number of fields.
 func (h *Hash) Len() int {
-	if h.large != nil {
-		return h.large.Len()
+	if large := h.row.large(); large != nil {
+		return large.Len()
 	}
-	return h.row.count
+	return int(h.row.count)
 }
 
 // Get returns the value of field, and whether it is there. It does not allocate.
 func (h *Hash) Get(field []byte) (string, bool) {
-	if h.large != nil {
-		return h.large.Get(field)
+	if large := h.row.large(); large != nil {
+		return large.Get(field)
 	}
 	_, value := h.row.find(field, 2)
 	if value < 0 {
 		return "", false
 	}
-	return h.row.view(h.row.stringAt(value)), true
+	return h.row.show(stringAt(h.row.bytes(), value)), true
 }
 
-// Set stores value under field, and says whether the field is new.
-func (h *Hash) Set(field []byte, value string) (inserted bool) {
-	if h.large == nil {
-		inserted = h.setPacked(field, value)
-	} else {
-		inserted = h.large.set(field, value)
+// Set stores value under field, and says whether the field is new. The bytes are copied.
+func (h *Hash) Set(field, value []byte) (inserted bool) {
+	large := h.row.large()
+	done := false
+	if large == nil {
+		if inserted, done = h.setPacked(field, value); !done {
+			large = h.enlarge()
+		}
+	}
+	if !done {
+		inserted = large.set(field, string(value))
 	}
 	if l := h.limits; l != nil &&
 		(len(field) > l.HashBytes || len(value) > l.HashBytes || h.Len() > l.HashEntries) {
@@ -67,34 +79,38 @@ func (h *Hash) Set(field []byte, value string) (inserted bool) {
 	return inserted
 }
 
-func (h *Hash) setPacked(field []byte, value string) (inserted bool) {
+// setPacked is Set for a row; it is not done if the row would be too long.
+func (h *Hash) setPacked(field, value []byte) (inserted, done bool) {
 	size := stringSize(len(value))
 	if at, old := h.row.find(field, 2); at >= 0 {
-		start, end := h.row.stringAt(old)
+		row := h.row.bytes()
+		start, end := stringAt(row, old)
 		switch {
-		case h.row.view(start, end) == value:
-			return false
-		case len(h.row.bytes)-(end-old)+size <= rowBytes:
+		case view(row[start:end]) == view(value):
+			return false, true
+		case len(row)-(end-old)+size <= rowBytes:
 			putString(h.row.splice(old, end, size), value)
-			return false
+			return false, true
 		}
-	} else if whole := stringSize(len(field)) + size; h.row.fits(whole) {
-		end := len(h.row.bytes)
-		putString(putString(h.row.splice(end, end, whole), field), value)
-		h.row.count++
-		return true
+		return false, false
 	}
-	h.enlarge()
-	return h.large.set(field, value)
+	whole, end := stringSize(len(field))+size, int(h.row.length)
+	if !h.row.fits(whole) {
+		return false, false
+	}
+	putString(putString(h.row.splice(end, end, whole), field), value)
+	h.row.count++
+	return true, true
 }
 
 // enlarge makes a Dict of the row.
-func (h *Hash) enlarge() {
-	h.large = &largeHash{}
+func (h *Hash) enlarge() *largeHash {
+	large := &largeHash{}
 	for field, value := range h.row.pairs() {
-		h.large.set([]byte(field), strings.Clone(value))
+		large.set([]byte(field), strings.Clone(value))
 	}
-	h.row = packed{}
+	h.row.become(large)
+	return large
 }
 
 func (l *largeHash) set(field []byte, value string) (inserted bool) {
@@ -105,16 +121,16 @@ func (l *largeHash) set(field []byte, value string) (inserted bool) {
 
 // Delete removes field and says whether it was there.
 func (h *Hash) Delete(field []byte) bool {
-	if h.large != nil {
-		old, ok := h.large.Delete(field)
-		h.large.valueBytes -= StringBytes(len(old))
+	if large := h.row.large(); large != nil {
+		old, ok := large.Delete(field)
+		large.valueBytes -= StringBytes(len(old))
 		return ok
 	}
 	at, value := h.row.find(field, 2)
 	if at < 0 {
 		return false
 	}
-	_, end := h.row.stringAt(value)
+	_, end := stringAt(h.row.bytes(), value)
 	h.row.splice(at, end, 0)
 	h.row.count--
 	return true
@@ -123,20 +139,21 @@ func (h *Hash) Delete(field []byte) bool {
 // Random returns a random field, each with the same probability; ok is false if
 // there is none.
 func (h *Hash) Random(r *rand.Rand) (field, value string, ok bool) {
-	switch {
-	case h.large != nil:
-		return h.large.Random(r)
-	case h.row.count == 0:
+	if large := h.row.large(); large != nil {
+		return large.Random(r)
+	}
+	if h.row.count == 0 {
 		return "", "", false
 	}
-	start, end := h.row.stringAt(h.row.random(r, 2))
-	return h.row.view(start, end), h.row.view(h.row.stringAt(end)), true
+	row := h.row.bytes()
+	start, end := stringAt(row, h.row.random(r, 2))
+	return h.row.show(start, end), h.row.show(stringAt(row, end)), true
 }
 
 // Scan is one step of a walk; see Dict.Scan. A packed row is visited in one step.
 func (h *Hash) Scan(cursor uint64, visit func(field, value string)) (next uint64) {
-	if h.large != nil {
-		return h.large.Scan(cursor, visit)
+	if large := h.row.large(); large != nil {
+		return large.Scan(cursor, visit)
 	}
 	for field, value := range h.row.pairs() {
 		visit(field, value)
@@ -147,17 +164,19 @@ func (h *Hash) Scan(cursor uint64, visit func(field, value string)) (next uint64
 // All walks over all fields, as long as none was deleted in the order in which they came,
 // as people see small hashes on Redis. Nothing may be deleted during the walk.
 func (h *Hash) All() iter.Seq2[string, string] {
-	if h.large != nil {
-		return h.large.Forward()
+	if large := h.row.large(); large != nil {
+		return large.Forward()
 	}
 	return h.row.pairs()
 }
 
 // Clone returns a copy. O(n).
 func (h *Hash) Clone() *Hash {
-	c := &Hash{row: h.row.clone(), limits: h.limits}
-	if h.large != nil {
-		c.large = &largeHash{Dict: *h.large.Clone(nil), valueBytes: h.large.valueBytes}
+	c := &Hash{limits: h.limits}
+	if large := h.row.large(); large != nil {
+		c.row.become(&largeHash{Dict: *large.Clone(nil), valueBytes: large.valueBytes})
+	} else {
+		c.row.packed = h.row.clone()
 	}
 	return c
 }

@@ -1,9 +1,9 @@
 package ds
 
 import (
+	"bytes"
 	"maps"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -30,7 +30,7 @@ func TestHashIsAMap(t *testing.T) {
 			"set": func(t *rapid.T) {
 				field, value := keyOf(t, 40), rapid.StringN(0, 5, -1).Draw(t, "value")
 				_, present := model[field]
-				if h.Set([]byte(field), value) == present {
+				if h.Set([]byte(field), []byte(value)) == present {
 					t.Fatalf("Set(%q) while present is %v", field, present)
 				}
 				model[field] = value
@@ -47,7 +47,7 @@ func TestHashIsAMap(t *testing.T) {
 			"clone": func(*rapid.T) {
 				old := h
 				h = old.Clone()
-				old.Set([]byte("only in the original"), "")
+				old.Set([]byte("only in the original"), nil)
 			},
 		})
 	})
@@ -58,16 +58,16 @@ func TestHashEncoding(t *testing.T) {
 	for _, which := range []string{"field", "value"} {
 		requireEncoding(t, "listpack", "hashtable", usual.HashEntries, func() (func(string), func(string), func() string) {
 			h := NewHash()
-			add := func(s string) { h.Set([]byte(s), "") }
+			add := func(s string) { h.Set([]byte(s), nil) }
 			if which == "value" {
-				add = func(s string) { h.Set([]byte(s[:min(len(s), 64)]), s) }
+				add = func(s string) { h.Set([]byte(s[:min(len(s), 64)]), []byte(s)) }
 			}
 			return add, func(s string) { h.Delete([]byte(s)) }, func() string { return h.Clone().Encoding() }
 		})
 	}
 	h := NewHash()
-	h.Set([]byte("f"), strings.Repeat("x", 65))
-	if h.Set([]byte("f"), ""); h.Encoding() != "hashtable" {
+	h.Set([]byte("f"), bytes.Repeat([]byte("x"), 65))
+	if h.Set([]byte("f"), nil); h.Encoding() != "hashtable" {
 		t.Fatalf("once had a long value: %q", h.Encoding())
 	}
 }

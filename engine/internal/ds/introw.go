@@ -63,6 +63,15 @@ func (r *intRow) find(n int64) (i int, found bool) {
 	})
 }
 
+// findText is find for the digits of an integer; what is none is not there.
+func (r *intRow) findText(member []byte) (i int, found bool) {
+	n, ok := ParseInt(member)
+	if !ok {
+		return 0, false
+	}
+	return r.find(n)
+}
+
 // insert puts n, which belongs there, at i.
 func (r *intRow) insert(i int, n int64) {
 	if width := intWidth(n); width > r.width {
@@ -77,8 +86,15 @@ func (r *intRow) insert(i int, n int64) {
 	r.put(i, n)
 }
 
+// widen keeps as much room as there was: for as many integers, or for those of 2 bytes that
+// were expected.
 func (r *intRow) widen(width int) {
-	wide := intRow{bytes: make([]byte, r.len()*width), width: width}
+	least := max(r.width, 2)
+	if r.width == 0 && width == least {
+		r.width = width
+		return
+	}
+	wide := intRow{bytes: make([]byte, r.len()*width, cap(r.bytes)/least*width), width: width}
 	for i := range r.len() {
 		wide.put(i, r.at(i))
 	}

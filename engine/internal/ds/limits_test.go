@@ -13,7 +13,7 @@ func TestLimitsCountFromTheNextWrite(t *testing.T) {
 	hash, sorted, set := NewHash(), NewSortedSet(), NewSet()
 	add := func(n int) {
 		member := strconv.Itoa(n)
-		hash.Set([]byte(member), "")
+		hash.Set([]byte(member), nil)
 		sorted.Add(member, 1)
 		set.Add([]byte(member))
 	}
@@ -56,7 +56,7 @@ func TestLimitsBoundTheLengthOfMembers(t *testing.T) {
 	hash.Within(&limits)
 	sorted.Within(&limits)
 	for _, member := range []string{"abc", "abcd"} {
-		hash.Set([]byte("f"), member)
+		hash.Set([]byte("f"), []byte(member))
 		sorted.Add(member, 1)
 		compact := member == "abc"
 		if (hash.Encoding() == "listpack") != compact || (sorted.Encoding() == "listpack") != compact {

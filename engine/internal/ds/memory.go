@@ -50,7 +50,7 @@ func (t *table) memoryBytes() int {
 // MemoryBytes is how much of the heap the hash takes. O(1).
 func (h *Hash) MemoryBytes() int {
 	total := int(unsafe.Sizeof(*h)) + h.row.memoryBytes()
-	if l := h.large; l != nil {
+	if l := h.row.large(); l != nil {
 		total += int(unsafe.Sizeof(*l)) + l.MemoryBytes() + l.valueBytes
 	}
 	return total
@@ -59,11 +59,13 @@ func (h *Hash) MemoryBytes() int {
 // MemoryBytes is how much of the heap the set takes. O(1).
 func (s *Set) MemoryBytes() int {
 	total := int(unsafe.Sizeof(*s)) + s.row.memoryBytes()
-	if s.ints != nil {
-		total += int(unsafe.Sizeof(*s.ints)) + StringBytes(cap(s.ints.bytes))
+	l := s.row.large()
+	if l == nil {
+		return total
 	}
-	if s.members != nil {
-		total += int(unsafe.Sizeof(*s.members)) + s.members.MemoryBytes()
+	total += int(unsafe.Sizeof(*l)) + StringBytes(cap(l.ints.bytes))
+	if l.members != nil {
+		total += int(unsafe.Sizeof(*l.members)) + l.members.MemoryBytes()
 	}
 	return total
 }
@@ -72,11 +74,12 @@ func (s *Set) MemoryBytes() int {
 // many nodes it is taken that they are three quarters full.
 func (z *SortedSet) MemoryBytes() int {
 	total := int(unsafe.Sizeof(*z)) + z.row.memoryBytes()
-	if z.large == nil {
+	large := z.row.large()
+	if large == nil {
 		return total
 	}
-	total += int(unsafe.Sizeof(*z.large)) + z.large.scores.MemoryBytes()
-	root := z.large.order.root
+	total += int(unsafe.Sizeof(*large)) + large.scores.MemoryBytes()
+	root := large.order.root
 	switch {
 	case root == nil:
 		return total
@@ -88,7 +91,11 @@ func (z *SortedSet) MemoryBytes() int {
 
 // MemoryBytes is how much of the heap the list takes. O(1).
 func (d *Deque) MemoryBytes() int {
-	return int(unsafe.Sizeof(*d)) + cap(d.directory)*int(unsafe.Sizeof(chunk{})) + d.roomBytes
+	total := int(unsafe.Sizeof(*d)) + int(d.only[0].roomBytes)
+	if m := d.many; m != nil {
+		total += int(unsafe.Sizeof(*m)) + cap(m.all)*int(unsafe.Sizeof(chunk{})) + m.roomBytes
+	}
+	return total
 }
 
 // MemoryBytes is how much of the heap the stream takes. O(1): what a chunk takes is added

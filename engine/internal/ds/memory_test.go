@@ -1,6 +1,7 @@
 package ds
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -12,14 +13,14 @@ import (
 func TestTheBytesOfStringsAreExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	h := NewHash()
-	h.Set([]byte("large"), strings.Repeat("v", rowBytes))
+	h.Set([]byte("large"), bytes.Repeat([]byte("v"), rowBytes))
 	for i := range 20_000 {
 		field := []byte(strings.Repeat("f", r.IntN(40)) + fmt.Sprint(r.IntN(300)))
 		switch r.IntN(3) {
 		case 0:
 			h.Delete(field)
 		default:
-			h.Set(field, strings.Repeat("v", r.IntN(2000)))
+			h.Set(field, bytes.Repeat([]byte("v"), r.IntN(2000)))
 		}
 		if i == 15_000 {
 			h = h.Clone()
@@ -32,15 +33,15 @@ func TestTheBytesOfStringsAreExact(t *testing.T) {
 			fields += StringBytes(len(field))
 			values += StringBytes(len(value))
 		}
-		if h.large.keyBytes != fields || h.large.valueBytes != values {
-			t.Fatalf("after %d changes: %d and %d bytes are counted, %d and %d are there", i, h.large.keyBytes, h.large.valueBytes, fields, values)
+		if h.row.large().keyBytes != fields || h.row.large().valueBytes != values {
+			t.Fatalf("after %d changes: %d and %d bytes are counted, %d and %d are there", i, h.row.large().keyBytes, h.row.large().valueBytes, fields, values)
 		}
 	}
 	for field := range h.Clone().All() {
 		h.Delete([]byte(field))
 	}
-	if h.large.keyBytes != 0 || h.large.valueBytes != 0 {
-		t.Errorf("%d and %d bytes are left of nothing", h.large.keyBytes, h.large.valueBytes)
+	if h.row.large().keyBytes != 0 || h.row.large().valueBytes != 0 {
+		t.Errorf("%d and %d bytes are left of nothing", h.row.large().keyBytes, h.row.large().valueBytes)
 	}
 }
 

@@ -5,47 +5,105 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"unsafe"
 )
 
 // A packed row is what small collections are kept in: strings one after the other in one
 // piece of memory, each behind its length. To look one up is to read them all, which for
 // a thousand bytes costs what one miss of the cache does.
 //
-// Bytes that were written once are never written again. To add at the end uses room that
-// nobody has seen yet; to take away at the front or the end only moves the bounds; any
-// other change makes a new row. So strings can be handed out that lie in the row, without
-// copying them and without a rule for how long they last, and a copy of the row is the
-// row itself. The price is to copy up to rowBytes at a change in the middle, about
-// 150 ns, and that a string that somebody keeps holds the row that it lies in.
+// Bytes that somebody has been shown are never written again (shown says whether that may
+// be). To add at the end uses room that nobody has seen yet; to take away at the front or
+// the end only moves the bounds; any other change of a row that was shown makes a new one.
+// So strings can be handed out that lie in the row, without copying them and without a rule
+// for how long they last, and a copy of the row is the row itself. The price is to copy up
+// to rowBytes at a change in the middle, about 150 ns, and that a string that somebody keeps
+// holds the row that it lies in. A row that nobody has looked into is changed in place: what
+// one command adds to a new sorted set, in whatever order, makes no garbage.
 //
-// A hash of ten fields of 12 bytes takes 350 bytes of the process in this way, with its
-// key, where a Dict of its own took 1500, and Redis takes 260. Rejected: rows that are changed in place (no garbage
-// at a change, but every string that is read must be copied, or be used up before the
-// next write, which no type can check); offsets beside the bytes (2 bytes an element, to
-// save walks that do not show in a profile).
+// Most keys hold ten small things, so what is around them counts as much as they do. A
+// collection is its row's header and a pointer, 24 bytes: a row is short, so 16 bits do for
+// its length; where the row lay there lies later what it has become (rowOr). Ten fields of 8
+// bytes with values of 8 take 192 bytes of row, which is made as long as the first command
+// needs, and 24 of header.
+//
+// Rejected: rows that are always changed in place (no garbage at a change, but every string
+// that is read must be copied, or be used up before the next write, which no type can
+// check); offsets beside the bytes (2 bytes an element, to save walks that do not show in a
+// profile); header and row in one allocation (the header is as many bytes there, and every
+// growth would have to tell the key where the collection is now).
 
 const (
 	rowBytes    = 1024 // the longest row
 	rowElements = 64   // the most rows: what is searched one by one
 )
 
+// form is what a packed header leads to.
+type form uint8
+
+const (
+	formStrings form = iota // a row; of strings, or of whatever its owner makes of it
+	formInts                // a row that is an intRow, whose width is beside it
+	formLarge               // no row any more; see rowOr
+)
+
 // packed is such a row. What an element is, one string or several, is up to its owner,
 // who counts them.
 type packed struct {
-	bytes []byte
-	count int
+	start  unsafe.Pointer // of the row, or what it has become
+	length uint16         // of the row; what is shorter than room is room
+	room   uint16
+	count  uint8
+	width  uint8 // of an intRow
+	form   form
+	shown  bool // somebody may hold strings that lie in the row
 }
 
-// view gives the string at bytes[start:end], without copying it.
-func (p *packed) view(start, end int) string { return view(p.bytes[start:end]) }
+// bytes is the row, with its room as its capacity.
+func (p *packed) bytes() []byte {
+	return unsafe.Slice((*byte)(p.start), int(p.room))[:p.length]
+}
 
-// stringAt returns where the string lies whose length is at this place. The one after
-// begins at its end.
-func (p *packed) stringAt(at int) (start, end int) {
-	if n := int(p.bytes[at]); n < 0x80 {
+// hold makes b the row, which nobody else has seen.
+func (p *packed) hold(b []byte) {
+	p.start, p.shown = unsafe.Pointer(unsafe.SliceData(b)), false
+	p.length, p.room = uint16(len(b)), uint16(cap(b))
+}
+
+// expect makes room for so many bytes if the row is empty and may become as long.
+func (p *packed) expect(size int) {
+	if p.length == 0 && size > int(p.room) && size <= rowBytes {
+		p.hold(slices.Grow([]byte(nil), size))
+	}
+}
+
+// rowOr is a packed row as long as it is short, and then, for good, an L.
+type rowOr[L any] struct{ packed }
+
+// large is what the row has become, or nil.
+func (r *rowOr[L]) large() *L {
+	if r.form != formLarge {
+		return nil
+	}
+	return (*L)(r.start)
+}
+
+// become drops the row.
+func (r *rowOr[L]) become(l *L) { r.packed = packed{start: unsafe.Pointer(l), form: formLarge} }
+
+// show gives the string at bytes[start:end] to be handed out, without copying it.
+func (p *packed) show(start, end int) string {
+	p.shown = true
+	return view(p.bytes()[start:end])
+}
+
+// stringAt returns where the string lies whose length is at this place of a row. The one
+// after begins at its end.
+func stringAt(row []byte, at int) (start, end int) {
+	if n := int(row[at]); n < 0x80 {
 		return at + 1, at + 1 + n
 	}
-	n, width := binary.Uvarint(p.bytes[at:])
+	n, width := binary.Uvarint(row[at:])
 	return at + width, at + width + int(n)
 }
 
@@ -66,42 +124,65 @@ func putString[S string | []byte](gap []byte, s S) []byte {
 	return gap[n:]
 }
 
+// stringsSize is how many bytes strings take with their lengths.
+func stringsSize(strings [][]byte) (total int) {
+	for _, s := range strings {
+		total += stringSize(len(s))
+	}
+	return total
+}
+
 // splice replaces the bytes between two places by n others, which the caller writes to
 // gap at once.
 func (p *packed) splice(from, to, n int) (gap []byte) {
-	length := len(p.bytes) - (to - from) + n
+	old := p.bytes()
+	length := len(old) - (to - from) + n
 	switch {
+	case length == 0:
+		p.hold(nil)
+		return nil
 	case n == 0 && from == 0:
-		p.bytes = p.bytes[to:]
+		p.start = unsafe.Add(p.start, to)
+		p.length, p.room = uint16(length), p.room-uint16(to)
 		return nil
-	case n == 0 && to == len(p.bytes):
-		p.bytes = p.bytes[:from:from] // what lies behind has been seen
+	case n == 0 && to == len(old):
+		p.length = uint16(from)
+		if p.shown {
+			p.room = p.length // what lies behind has been seen
+		}
 		return nil
-	case from == len(p.bytes) && length <= cap(p.bytes):
-		p.bytes = p.bytes[:length]
-		return p.bytes[from:]
+	case length <= cap(old) && (from == len(old) || !p.shown):
+		row := old[:length]
+		copy(row[from+n:], old[to:])
+		p.length = uint16(length)
+		return row[from : from+n]
 	}
 	room := length
-	if n > to-from {
-		room += length / 8
+	if n > to-from && to > 0 {
+		room += length / 8 // there may be more to come
 	}
-	old := p.bytes
-	p.bytes = slices.Grow([]byte(nil), room)[:length]
-	copy(p.bytes, old[:from])
-	copy(p.bytes[from+n:], old[to:])
-	return p.bytes[from : from+n]
+	row := slices.Grow([]byte(nil), room)[:length]
+	copy(row, old[:from])
+	copy(row[from+n:], old[to:])
+	p.hold(row)
+	return row[from : from+n]
 }
 
 // fits reports whether one more element of so many bytes may be added.
 func (p *packed) fits(size int) bool {
-	return p.count < rowElements && len(p.bytes)+size <= rowBytes
+	return p.count < rowElements && int(p.length)+size <= rowBytes
 }
 
 // clone returns a copy, which has the bytes in common. The copy has no room of its own:
 // what it adds goes elsewhere.
-func (p *packed) clone() packed { return packed{bytes: slices.Clip(p.bytes), count: p.count} }
+func (p *packed) clone() packed {
+	p.shown = true
+	c := *p
+	c.room = c.length
+	return c
+}
 
-func (p *packed) memoryBytes() int { return StringBytes(cap(p.bytes)) }
+func (p *packed) memoryBytes() int { return StringBytes(int(p.room)) }
 
 // A stringRow is a packed row whose elements are one string each, or several, of which
 // the first is what they are found by: width says how many.
@@ -109,39 +190,37 @@ func (p *packed) memoryBytes() int { return StringBytes(cap(p.bytes)) }
 // find returns where the element begins whose first string is want, and where the rest of
 // it, or -1.
 func (p *packed) find(want []byte, width int) (at, rest int) {
-	for at < len(p.bytes) {
-		start, end := p.stringAt(at)
-		if end-start == len(want) && p.view(start, end) == view(want) {
+	row := p.bytes()
+	for at < len(row) {
+		start, end := stringAt(row, at)
+		if end-start == len(want) && view(row[start:end]) == view(want) {
 			return at, end
 		}
 		for range width - 1 {
-			_, end = p.stringAt(end)
+			_, end = stringAt(row, end)
 		}
 		at = end
 	}
 	return -1, -1
 }
 
-// element returns where the i-th element begins.
-func (p *packed) element(i, width int) (at int) {
-	for range i * width {
-		_, at = p.stringAt(at)
-	}
-	return at
-}
-
 // random returns where a random element begins; there must be one.
 func (p *packed) random(r *rand.Rand, width int) (at int) {
-	return p.element(r.IntN(p.count), width)
+	row := p.bytes()
+	for range r.IntN(int(p.count)) * width {
+		_, at = stringAt(row, at)
+	}
+	return at
 }
 
 // strings walks over the strings of a row as it is now, whatever becomes of it meanwhile.
 func (p *packed) strings() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		row := *p
-		for at := 0; at < len(row.bytes); {
-			start, end := row.stringAt(at)
-			if !yield(row.view(start, end)) {
+		p.shown = true
+		row := p.bytes()
+		for at := 0; at < len(row); {
+			start, end := stringAt(row, at)
+			if !yield(view(row[start:end])) {
 				return
 			}
 			at = end
@@ -152,11 +231,12 @@ func (p *packed) strings() iter.Seq[string] {
 // pairs walks over the strings of a row by twos.
 func (p *packed) pairs() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		row := *p
-		for at := 0; at < len(row.bytes); {
-			start, end := row.stringAt(at)
-			valueStart, valueEnd := row.stringAt(end)
-			if !yield(row.view(start, end), row.view(valueStart, valueEnd)) {
+		p.shown = true
+		row := p.bytes()
+		for at := 0; at < len(row); {
+			start, end := stringAt(row, at)
+			valueStart, valueEnd := stringAt(row, end)
+			if !yield(view(row[start:end]), view(row[valueStart:valueEnd])) {
 				return
 			}
 			at = valueEnd

@@ -7,28 +7,85 @@ import (
 	"strconv"
 )
 
-// Set is a set of strings, in one of three forms; it goes from each to a later one when it
+// Set is a set of strings, in one of four forms; it goes from each to a later one when it
 // must, for good:
 //
-//	ints     all members are integers, and not more than its Limits say: a sorted array of
-//	         them (introw.go), O(log n) to look one up, O(n) to change
-//	row      small: a packed row
-//	members  a Dict
+//	few integers   all members are integers, and not more than its Limits say: a row that is
+//	               a sorted array of them (introw.go), O(log n) to look one up, O(n) to change
+//	integers       the same, of which a row is too short
+//	few            a packed row
+//	members        a Dict
 type Set struct {
-	row     packed          // empty in the other forms
-	ints    *intRow         // nil in the other forms
-	members *Dict[struct{}] // nil in the other forms
-	limits  *Limits
+	row    rowOr[largeSet]
+	limits *Limits
+}
+
+// largeSet is integers, or members of any kind.
+type largeSet struct {
+	ints    intRow
+	members *Dict[struct{}] // nil while there are only integers
 }
 
 // NewSet returns an empty Set.
-func NewSet() *Set { return &Set{ints: &intRow{}, limits: &usual} }
+func NewSet() *Set {
+	s := &Set{limits: &usual}
+	s.row.form = formInts
+	return s
+}
 
 // Within sets the limits for what is written from now on.
 func (s *Set) Within(limits *Limits) { s.limits = limits }
 
+// Expect makes room for these members if the set is empty: they are about to be added.
+func (s *Set) Expect(members [][]byte) {
+	if s.row.form == formLarge || s.row.length > 0 || len(members) == 0 {
+		return
+	}
+	if _, ok := ParseInt(members[0]); ok && s.row.form == formInts {
+		s.row.expect(2 * len(members)) // as much as they take at least
+		return
+	}
+	s.row.form = formStrings
+	s.row.expect(stringsSize(members))
+}
+
 // IsInts reports whether the set is kept as an array of integers.
-func (s *Set) IsInts() bool { return s.ints != nil }
+func (s *Set) IsInts() bool {
+	l := s.row.large()
+	return s.row.form == formInts || l != nil && l.members == nil
+}
+
+// ints are the members if they are integers.
+func (s *Set) ints() (ints intRow, ok bool) {
+	switch l := s.row.large(); {
+	case l != nil:
+		return l.ints, l.members == nil
+	case s.row.form == formInts:
+		return intRow{bytes: s.row.bytes(), width: int(s.row.width)}, true
+	}
+	return ints, false
+}
+
+// keep stores the integers after a change.
+func (s *Set) keep(ints intRow) {
+	switch l := s.row.large(); {
+	case l != nil:
+		l.ints = ints
+	case cap(ints.bytes) <= rowBytes:
+		s.row.hold(ints.bytes)
+		s.row.width = uint8(ints.width)
+	default:
+		s.row.become(&largeSet{ints: ints})
+	}
+}
+
+// members is the Dict, or nil in the other forms.
+func (s *Set) members() *Dict[struct{}] {
+	if l := s.row.large(); l != nil {
+		return l.members
+	}
+	return nil
+}
 
 // Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for such a set.
 func (s *Set) Encoding() string {
@@ -40,102 +97,106 @@ func (s *Set) Encoding() string {
 
 // Len returns the number of members.
 func (s *Set) Len() int {
-	switch {
-	case s.IsInts():
-		return s.ints.len()
-	case s.members != nil:
-		return s.members.Len()
+	if members := s.members(); members != nil {
+		return members.Len()
 	}
-	return s.row.count
+	if ints, ok := s.ints(); ok {
+		return ints.len()
+	}
+	return int(s.row.count)
 }
 
 // Add adds member and says whether it is new. The bytes are copied if needed.
 func (s *Set) Add(member []byte) bool {
-	if s.IsInts() {
-		n, ok := ParseInt(member)
-		if ok {
-			at, found := s.ints.find(n)
+	if members := s.members(); members != nil {
+		return members.SetBytes(member, struct{}{})
+	}
+	if ints, ok := s.ints(); ok {
+		if n, ok := ParseInt(member); ok {
+			at, found := ints.find(n)
 			if found {
 				return false
 			}
-			if s.ints.len() < s.limits.SetIntegers {
-				s.ints.insert(at, n)
+			if ints.len() < s.limits.SetIntegers {
+				ints.insert(at, n)
+				s.keep(ints)
 				return true
 			}
 		}
-		s.convert()
+		s.convert(ints)
 	}
-	if s.members == nil {
+	if s.row.form != formLarge {
 		if at, _ := s.row.find(member, 1); at >= 0 {
 			return false
 		}
 		if size := stringSize(len(member)); s.row.fits(size) {
-			end := len(s.row.bytes)
+			end := int(s.row.length)
 			putString(s.row.splice(end, end, size), member)
 			s.row.count++
 			return true
 		}
 		s.enlarge()
 	}
-	return s.members.SetBytes(member, struct{}{})
+	return s.members().SetBytes(member, struct{}{})
 }
 
 // Remove removes member and says whether it was there.
 func (s *Set) Remove(member []byte) bool {
-	if s.members != nil {
-		_, ok := s.members.Delete(member)
+	if members := s.members(); members != nil {
+		_, ok := members.Delete(member)
 		return ok
 	}
-	if !s.IsInts() {
-		at, end := s.row.find(member, 1)
-		if at >= 0 {
-			s.row.splice(at, end, 0)
-			s.row.count--
+	if ints, ok := s.ints(); ok {
+		at, found := ints.findText(member)
+		if found {
+			ints.remove(at)
+			s.keep(ints)
 		}
-		return at >= 0
+		return found
 	}
-	at, found := s.findInt(member)
-	if found {
-		s.ints.remove(at)
+	at, end := s.row.find(member, 1)
+	if at >= 0 {
+		s.row.splice(at, end, 0)
+		s.row.count--
 	}
-	return found
+	return at >= 0
 }
 
 // Has reports whether member is in the set. It does not allocate.
 func (s *Set) Has(member []byte) bool {
-	if s.IsInts() {
-		_, found := s.findInt(member)
+	if members := s.members(); members != nil {
+		_, ok := members.Get(member)
+		return ok
+	}
+	if ints, ok := s.ints(); ok {
+		_, found := ints.findText(member)
 		return found
 	}
-	if s.members == nil {
-		at, _ := s.row.find(member, 1)
-		return at >= 0
-	}
-	_, ok := s.members.Get(member)
-	return ok
+	at, _ := s.row.find(member, 1)
+	return at >= 0
 }
 
 // Random returns a random member, each with the same probability; ok is false if
 // there is none.
 func (s *Set) Random(r *rand.Rand) (member string, ok bool) {
-	if s.members != nil {
-		member, _, ok = s.members.Random(r)
+	if members := s.members(); members != nil {
+		member, _, ok = members.Random(r)
 		return member, ok
 	}
 	if s.Len() == 0 {
 		return "", false
 	}
-	if !s.IsInts() {
-		return s.row.view(s.row.stringAt(s.row.random(r, 1))), true
+	if ints, ok := s.ints(); ok {
+		return strconv.FormatInt(ints.at(r.IntN(ints.len())), 10), true
 	}
-	return strconv.FormatInt(s.ints.at(r.IntN(s.ints.len())), 10), true
+	return s.row.show(stringAt(s.row.bytes(), s.row.random(r, 1))), true
 }
 
 // Scan is one step of a walk; see Dict.Scan. Integers, or a packed row, are all visited in
 // one step.
 func (s *Set) Scan(cursor uint64, visit func(member string)) (next uint64) {
-	if s.members != nil {
-		return s.members.Scan(cursor, func(member string, _ struct{}) { visit(member) })
+	if members := s.members(); members != nil {
+		return members.Scan(cursor, func(member string, _ struct{}) { visit(member) })
 	}
 	for member := range s.All() {
 		visit(member)
@@ -151,11 +212,12 @@ func (s *Set) All() iter.Seq[string] {
 			s.allInts(yield)
 			return
 		}
-		if s.members == nil {
+		members := s.members()
+		if members == nil {
 			s.row.strings()(yield)
 			return
 		}
-		for member := range s.members.All() {
+		for member := range members.All() {
 			if !yield(member) {
 				return
 			}
@@ -164,12 +226,14 @@ func (s *Set) All() iter.Seq[string] {
 }
 
 func (s *Set) allInts(yield func(string) bool) {
-	for i := 0; i < s.ints.len(); {
-		n := s.ints.at(i)
+	ints, _ := s.ints()
+	for i := 0; i < ints.len(); {
+		n := ints.at(i)
 		if !yield(strconv.FormatInt(n, 10)) {
 			return
 		}
-		if i < s.ints.len() && s.ints.at(i) == n { // else it was removed, and i is the next one
+		ints, _ = s.ints()
+		if i < ints.len() && ints.at(i) == n { // else it was removed, and i is the next one
 			i++
 		}
 	}
@@ -177,21 +241,24 @@ func (s *Set) allInts(yield func(string) bool) {
 
 // Clone returns a copy. O(n).
 func (s *Set) Clone() *Set {
-	c := &Set{row: s.row.clone(), limits: s.limits}
-	if s.ints != nil {
-		ints := s.ints.clone()
-		c.ints = &ints
-	}
-	if s.members != nil {
-		c.members = s.members.Clone(nil)
+	c := &Set{limits: s.limits}
+	c.row.form = s.row.form
+	members := s.members()
+	switch ints, ok := s.ints(); {
+	case ok:
+		c.row.form = formInts
+		c.keep(ints.clone())
+	case members != nil:
+		c.row.become(&largeSet{members: members.Clone(nil)})
+	default:
+		c.row.packed = s.row.clone()
 	}
 	return c
 }
 
 // convert leaves the form of integers.
-func (s *Set) convert() {
-	ints := s.ints
-	s.ints = nil
+func (s *Set) convert(ints intRow) {
+	s.row.packed = packed{}
 	var text [20]byte
 	for i := range ints.len() {
 		s.Add(strconv.AppendInt(text[:0], ints.at(i), 10))
@@ -200,19 +267,11 @@ func (s *Set) convert() {
 
 // enlarge makes a Dict of the row.
 func (s *Set) enlarge() {
-	s.members = NewDict[struct{}]()
+	members := NewDict[struct{}]()
 	for member := range s.row.strings() {
-		s.members.SetBytes([]byte(member), struct{}{})
+		members.SetBytes([]byte(member), struct{}{})
 	}
-	s.row = packed{}
-}
-
-func (s *Set) findInt(member []byte) (at int, found bool) {
-	n, ok := ParseInt(member)
-	if !ok {
-		return 0, false
-	}
-	return s.ints.find(n)
+	s.row.become(&largeSet{members: members})
 }
 
 // ParseInt reads a 64-bit integer in the one form that printing it gives back: no

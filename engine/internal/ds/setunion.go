@@ -11,9 +11,10 @@ func UnionOf(sets []*Set, limits *Limits) *Set {
 			largest = set
 		}
 	}
-	union := &Set{ints: &intRow{}, limits: limits}
+	union := NewSet()
+	union.Within(limits)
 	if largest != nil {
-		union = &Set{members: largest.members.Clone(nil), limits: limits}
+		union.row.become(&largeSet{members: largest.members().Clone(nil)})
 	}
 	for _, set := range sets {
 		if set != largest {
@@ -26,10 +27,11 @@ func UnionOf(sets []*Set, limits *Limits) *Set {
 // mustBeTable reports whether the set is a Dict, and would be no array of integers if it were
 // made now. Of a Dict that is as small as one, the members say.
 func (s *Set) mustBeTable(limits *Limits) bool {
-	if s.members == nil || s.Len() > limits.SetIntegers {
-		return s.members != nil
+	members := s.members()
+	if members == nil || s.Len() > limits.SetIntegers {
+		return members != nil
 	}
-	for member := range s.members.All() {
+	for member := range members.All() {
 		if _, isInt := ParseInt([]byte(member)); !isInt {
 			return true
 		}
@@ -40,9 +42,10 @@ func (s *Set) mustBeTable(limits *Limits) bool {
 // unite adds all members of another set.
 func (s *Set) unite(other *Set) {
 	var text []byte
+	theirs := other.members()
 	for member := range other.All() {
-		if s.members != nil && other.members != nil {
-			s.members.Set(member, struct{}{}) // the same string: what lies in a row would hold the row
+		if members := s.members(); members != nil && theirs != nil {
+			members.Set(member, struct{}{}) // the same string: what lies in a row would hold the row
 			continue
 		}
 		text = append(text[:0], member...)

@@ -17,7 +17,7 @@ import (
 // Most scores are small integers or times in ms, which take 2 to 6 bytes. Everything is
 // found by reading the row from the beginning; there is no other order to keep up.
 
-type sortedRow struct{ packed }
+type sortedRow struct{ rowOr[largeSorted] }
 
 // rowItem is one element, and where it lies.
 type rowItem struct {
@@ -51,15 +51,15 @@ func scoreForm(score float64) (form uint64, size int) {
 	return formFloat, 8
 }
 
-// at reads the element at this place, which must be one.
-func (s *sortedRow) at(place int) (i rowItem) {
-	head, width := uint64(s.bytes[place]), 1
+// sortedAt reads the element at this place of a row, which must be one.
+func sortedAt(row []byte, place int) (i rowItem) {
+	head, width := uint64(row[place]), 1
 	if head >= 0x80 {
-		head, width = binary.Uvarint(s.bytes[place:])
+		head, width = binary.Uvarint(row[place:])
 	}
 	i.start = place
 	place += width
-	b := s.bytes[place:]
+	b := row[place:]
 	switch head & 3 {
 	case formFloat:
 		i.score, place = math.Float64frombits(binary.LittleEndian.Uint64(b)), place+8
@@ -72,15 +72,16 @@ func (s *sortedRow) at(place int) (i rowItem) {
 		i.score, place = float64(n), place+6
 	}
 	i.end = place + int(head>>2)
-	i.member = s.view(place, i.end)
+	i.member = view(row[place:i.end])
 	return i
 }
 
-// each visits the elements in order until visit returns false.
+// each visits the elements in order until visit returns false. They may be kept.
 func (s *sortedRow) each(visit func(i *rowItem) bool) {
-	row := *s // as it is now
-	for place := 0; place < len(row.bytes); {
-		i := row.at(place)
+	s.shown = true
+	row := s.bytes() // as it is now
+	for place := 0; place < len(row); {
+		i := sortedAt(row, place)
 		if !visit(&i) {
 			return
 		}
@@ -88,16 +89,23 @@ func (s *sortedRow) each(visit func(i *rowItem) bool) {
 	}
 }
 
-// find returns the element of this member.
+// find returns the element of this member, valid until the row changes.
 func (s *sortedRow) find(member string) (found rowItem, ok bool) {
-	for place := 0; place < len(s.bytes); {
-		i := s.at(place)
+	row := s.bytes()
+	for place := 0; place < len(row); {
+		i := sortedAt(row, place)
 		if i.member == member {
 			return i, true
 		}
 		place = i.end
 	}
 	return found, false
+}
+
+// elementSize is how many bytes an element takes.
+func (s *sortedRow) elementSize(member int, score float64) int {
+	form, width := scoreForm(score)
+	return uvarintSize(uint64(member)<<2|form) + width + member
 }
 
 // insert adds an element that is not there, and says whether there was room for it.
@@ -108,9 +116,9 @@ func (s *sortedRow) insert(r ranked) bool {
 	if !s.fits(size) {
 		return false
 	}
-	place := 0
-	for place < len(s.bytes) {
-		i := s.at(place)
+	row, place := s.bytes(), 0
+	for place < len(row) {
+		i := sortedAt(row, place)
 		if other := i.ranked(); r.less(&other) {
 			break
 		}
@@ -143,14 +151,15 @@ func (s *sortedRow) remove(i rowItem) {
 // removeRange removes the elements with these ranks, which must exist.
 func (s *sortedRow) removeRange(fromRank, toRank int) {
 	s.splice(s.atRank(fromRank).start, s.atRank(toRank).end, 0)
-	s.count -= toRank - fromRank + 1
+	s.count -= uint8(toRank - fromRank + 1)
 }
 
-// atRank returns the element with this rank, which must exist.
+// atRank returns the element with this rank, which must exist, valid until the row changes.
 func (s *sortedRow) atRank(rank int) rowItem {
-	i := s.at(0)
+	row := s.bytes()
+	i := sortedAt(row, 0)
 	for range rank {
-		i = s.at(i.end)
+		i = sortedAt(row, i.end)
 	}
 	return i
 }
@@ -158,8 +167,9 @@ func (s *sortedRow) atRank(rank int) rowItem {
 // countWhile returns the number of elements for which below is true; it must be true for
 // the first so many in order, and for no others.
 func (s *sortedRow) countWhile(below func(r ranked) bool) (count int) {
-	for place := 0; place < len(s.bytes); count++ {
-		i := s.at(place)
+	row := s.bytes()
+	for place := 0; place < len(row); count++ {
+		i := sortedAt(row, place)
 		if !below(i.ranked()) {
 			return count
 		}
@@ -191,4 +201,4 @@ func (s *sortedRow) descend(fromRank int, yield func(string, float64) bool) {
 	}
 }
 
-func (s *sortedRow) random(r *rand.Rand) rowItem { return s.atRank(r.IntN(s.count)) }
+func (s *sortedRow) random(r *rand.Rand) rowItem { return s.atRank(r.IntN(int(s.count))) }

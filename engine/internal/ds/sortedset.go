@@ -18,7 +18,6 @@ import (
 // collector few objects to look at, and reads neighbours from one place.
 type SortedSet struct {
 	row    sortedRow
-	large  *largeSorted
 	limits *Limits // nil once it has been too large for a listpack
 }
 
@@ -64,10 +63,10 @@ func (z *SortedSet) Within(limits *Limits) {
 
 // Len returns the number of members.
 func (z *SortedSet) Len() int {
-	if z.large != nil {
-		return z.large.scores.Len()
+	if z.row.large() != nil {
+		return z.row.large().scores.Len()
 	}
-	return z.row.count
+	return int(z.row.count)
 }
 
 // Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for such a set.
@@ -83,11 +82,25 @@ func (z *SortedSet) Score(member []byte) (float64, bool) { return z.ScoreString(
 
 // ScoreString is Score for a string. O(1).
 func (z *SortedSet) ScoreString(member string) (float64, bool) {
-	if z.large != nil {
-		return z.large.scores.GetString(member)
+	if z.row.large() != nil {
+		return z.row.large().scores.GetString(member)
 	}
 	i, ok := z.row.find(member)
 	return i.score, ok
+}
+
+// Expect makes room for n members, which at gives, if the set is empty: they are about to
+// be added.
+func (z *SortedSet) Expect(n int, at func(i int) (member []byte, score float64)) {
+	if z.row.form == formLarge || z.row.length > 0 {
+		return
+	}
+	size := 0
+	for i := 0; i < n && size <= rowBytes; i++ {
+		member, score := at(i)
+		size += z.row.elementSize(len(member), score)
+	}
+	z.row.expect(size)
 }
 
 // Add adds member, or gives it a new score, and says whether it is new. O(log n).
@@ -96,6 +109,16 @@ func (z *SortedSet) ScoreString(member string) (float64, bool) {
 // and the sign of a new zero is kept only where Redis leaves the listpack encoding,
 // which writes zero as an integer.
 func (z *SortedSet) Add(member string, score float64) (inserted bool) {
+	return z.add(member, score, true)
+}
+
+// AddBytes is Add for bytes; they are copied.
+func (z *SortedSet) AddBytes(member []byte, score float64) (inserted bool) {
+	return z.add(view(member), score, false)
+}
+
+// add is Add for a member that may be kept, or that must be copied to be.
+func (z *SortedSet) add(member string, score float64, keeps bool) (inserted bool) {
 	old, present := z.ScoreString(member)
 	if present && old == score {
 		return false
@@ -110,44 +133,49 @@ func (z *SortedSet) Add(member string, score float64) (inserted bool) {
 		z.move(ranked{old, member}, score)
 		return false
 	}
-	if z.large == nil {
+	if z.row.large() == nil {
 		if z.row.insert(ranked{score, member}) {
 			return true
 		}
 		z.enlarge()
 	}
-	z.large.scores.Set(member, score)
-	z.large.order.insert(ranked{score, member})
+	if !keeps {
+		member = strings.Clone(member)
+	}
+	z.row.large().insert(ranked{score, member})
 	return true
 }
 
 // move gives a member that is there another score.
 func (z *SortedSet) move(from ranked, score float64) {
-	if z.large == nil {
+	if z.row.large() == nil {
 		i, _ := z.row.find(from.member)
 		z.row.remove(i)
-		if z.row.insert(ranked{score, i.member}) {
+		if z.row.insert(ranked{score, from.member}) {
 			return
 		}
 		z.enlarge()
-		from.member = strings.Clone(i.member)
+		from.member = strings.Clone(from.member)
 	} else {
-		from.member = z.large.order.remove(from).member // the string that z already holds
+		from.member = z.row.large().order.remove(from).member // the string that z already holds
 	}
-	z.large.scores.Set(from.member, score)
-	z.large.order.insert(ranked{score, from.member})
+	z.row.large().insert(ranked{score, from.member})
+}
+
+// insert adds a member that is not in the tree, or gives it another score.
+func (l *largeSorted) insert(r ranked) {
+	l.scores.Set(r.member, r.score)
+	l.order.insert(r)
 }
 
 // enlarge leaves the form of a row.
 func (z *SortedSet) enlarge() {
-	z.large = &largeSorted{}
+	large := &largeSorted{}
 	z.row.each(func(i *rowItem) bool {
-		r := ranked{i.score, strings.Clone(i.member)}
-		z.large.scores.Set(r.member, r.score)
-		z.large.order.insert(r)
+		large.insert(ranked{i.score, strings.Clone(i.member)})
 		return true
 	})
-	z.row = sortedRow{}
+	z.row.become(large)
 }
 
 // Remove removes member and says whether it was there. O(log n).
@@ -155,16 +183,16 @@ func (z *SortedSet) Remove(member []byte) bool { return z.RemoveString(view(memb
 
 // RemoveString is Remove for a string.
 func (z *SortedSet) RemoveString(member string) bool {
-	if z.large == nil {
+	if z.row.large() == nil {
 		i, ok := z.row.find(member)
 		if ok {
 			z.row.remove(i)
 		}
 		return ok
 	}
-	score, ok := z.large.scores.DeleteString(member)
+	score, ok := z.row.large().scores.DeleteString(member)
 	if ok {
-		z.large.order.remove(ranked{score, member})
+		z.row.large().order.remove(ranked{score, member})
 	}
 	return ok
 }
@@ -178,16 +206,16 @@ func (z *SortedSet) RemoveRange(fromRank, toRank int) (removed int) {
 	}
 	removed = toRank - fromRank + 1
 	switch {
-	case z.large == nil:
+	case z.row.large() == nil:
 		z.row.removeRange(fromRank, toRank)
 		return removed
 	case removed == z.Len():
-		z.large.scores.Clear()
-		z.large.order = rankTree{}
+		z.row.large().scores.Clear()
+		z.row.large().order = rankTree{}
 		return removed
 	}
 	for range removed {
-		z.large.scores.DeleteString(z.large.order.removeAt(fromRank).member)
+		z.row.large().scores.DeleteString(z.row.large().order.removeAt(fromRank).member)
 	}
 	return removed
 }
@@ -199,10 +227,10 @@ func (z *SortedSet) Rank(member []byte) (int, bool) {
 		return 0, false
 	}
 	r := ranked{score, view(member)}
-	if z.large == nil {
+	if z.row.large() == nil {
 		return z.row.countWhile(func(x ranked) bool { return x.less(&r) }), true
 	}
-	return z.large.order.countBelow(r), true
+	return z.row.large().order.countBelow(r), true
 }
 
 // At returns the member with the given rank and its score, or "" and 0 if no member
@@ -211,11 +239,12 @@ func (z *SortedSet) At(rank int) (member string, score float64) {
 	if rank < 0 || rank >= z.Len() {
 		return "", 0
 	}
-	if z.large == nil {
+	if z.row.large() == nil {
 		i := z.row.atRank(rank)
+		z.row.shown = true
 		return i.member, i.score
 	}
-	r := z.large.order.at(rank)
+	r := z.row.large().order.at(rank)
 	return r.member, r.score
 }
 
@@ -226,10 +255,10 @@ func (z *SortedSet) Ascend(fromRank int) iter.Seq2[string, float64] {
 		fromRank := max(fromRank, 0)
 		switch {
 		case fromRank >= z.Len():
-		case z.large == nil:
+		case z.row.large() == nil:
 			z.row.ascend(fromRank, yield)
 		default:
-			z.large.order.ascend(fromRank, yield)
+			z.row.large().order.ascend(fromRank, yield)
 		}
 	}
 }
@@ -241,10 +270,10 @@ func (z *SortedSet) Descend(fromRank int) iter.Seq2[string, float64] {
 		fromRank := min(fromRank, z.Len()-1)
 		switch {
 		case fromRank < 0:
-		case z.large == nil:
+		case z.row.large() == nil:
 			z.row.descend(fromRank, yield)
 		default:
-			z.large.order.descend(fromRank, yield)
+			z.row.large().order.descend(fromRank, yield)
 		}
 	}
 }
@@ -252,39 +281,40 @@ func (z *SortedSet) Descend(fromRank int) iter.Seq2[string, float64] {
 // CountBelow returns how many members have a score below score, or, with orEqual, not
 // above it. It is also the rank of the first member that is not counted. O(log n).
 func (z *SortedSet) CountBelow(score float64, orEqual bool) int {
-	if z.large == nil {
+	if z.row.large() == nil {
 		return z.row.countWhile(func(x ranked) bool { return x.score < score || orEqual && x.score == score })
 	}
-	return z.large.order.countScoreBelow(score, orEqual)
+	return z.row.large().order.countScoreBelow(score, orEqual)
 }
 
 // CountLexBelow returns how many members are below member in byte order, or, with
 // orEqual, not above it. It has a meaning only where all scores are equal. O(log n).
 func (z *SortedSet) CountLexBelow(member string, orEqual bool) int {
-	if z.large == nil {
+	if z.row.large() == nil {
 		return z.row.countWhile(func(x ranked) bool { return x.member < member || orEqual && x.member == member })
 	}
-	return z.large.order.countMemberBelow(member, orEqual)
+	return z.row.large().order.countMemberBelow(member, orEqual)
 }
 
 // Random returns a random member, each with the same probability; ok is false if
 // there is none. O(1).
 func (z *SortedSet) Random(r *rand.Rand) (member string, score float64, ok bool) {
 	switch {
-	case z.large != nil:
-		return z.large.scores.Random(r)
+	case z.row.large() != nil:
+		return z.row.large().scores.Random(r)
 	case z.row.count == 0:
 		return "", 0, false
 	}
 	i := z.row.random(r)
+	z.row.shown = true
 	return i.member, i.score, true
 }
 
 // Scan is one step of a walk in no particular order; see Dict.Scan. A packed row is
 // visited in one step.
 func (z *SortedSet) Scan(cursor uint64, visit func(member string, score float64)) (next uint64) {
-	if z.large != nil {
-		return z.large.scores.Scan(cursor, visit)
+	if z.row.large() != nil {
+		return z.row.large().scores.Scan(cursor, visit)
 	}
 	z.row.each(func(i *rowItem) bool {
 		visit(i.member, i.score)
@@ -298,9 +328,11 @@ func (z *SortedSet) All() iter.Seq2[string, float64] { return z.Ascend(0) }
 
 // Clone returns a copy. O(n).
 func (z *SortedSet) Clone() *SortedSet {
-	c := &SortedSet{row: sortedRow{z.row.clone()}, limits: z.limits}
-	if z.large != nil {
-		c.large = &largeSorted{scores: *z.large.scores.Clone(nil), order: z.large.order.clone()}
+	c := &SortedSet{limits: z.limits}
+	if large := z.row.large(); large != nil {
+		c.row.become(&largeSorted{scores: *large.scores.Clone(nil), order: large.order.clone()})
+	} else {
+		c.row.packed = z.row.clone()
 	}
 	return c
 }

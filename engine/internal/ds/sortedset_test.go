@@ -49,8 +49,8 @@ func requireSortedSet(t fataler, z *SortedSet, model map[string]float64) {
 	if !maps.Equal(scanned, model) {
 		t.Fatalf("Scan visits %v, want %v", scanned, model)
 	}
-	if z.large != nil && z.large.order.root != nil {
-		requireNode(t, z.large.order.root, true)
+	if z.row.large() != nil && z.row.large().order.root != nil {
+		requireNode(t, z.row.large().order.root, true)
 	}
 }
 
@@ -263,7 +263,7 @@ func TestSortedSetLargeInAnyOrder(t *testing.T) {
 				r.remove(t, strconv.Itoa(i))
 			}
 			requireSortedSet(t, r.z, r.model)
-			if leaves := r.z.large.order.root.leaves(); leaves > r.z.Len()/8 {
+			if leaves := r.z.row.large().order.root.leaves(); leaves > r.z.Len()/8 {
 				t.Errorf("%s: %d members in %d leaves", name, r.z.Len(), leaves)
 			}
 		}

@@ -122,6 +122,49 @@ func TestSmallCollectionsAllocateTheirRow(t *testing.T) {
 	}
 }
 
+// TestASmallCollectionTakesWhatItHolds: a command that makes one of ten elements allocates its
+// key, object, header and row, and leaves nothing for the collector. The bytes are those of
+// the entry (40), key (16), object (32), header (24, of a list 32) and row.
+func TestASmallCollectionTakesWhatItHolds(t *testing.T) {
+	m := exec.New(exec.Options{}, 1)
+	defer m.Close()
+	s := m.ConnectLocal(1)
+	key := []byte("small:000000")
+	for _, c := range []struct {
+		command string
+		most    int
+		element []string
+	}{
+		{"HSET", 304, []string{"member0#", "abcdefgh"}}, // a row of 180 bytes
+		{"RPUSH", 232, []string{"abcdefg#"}},            // of 100
+		{"LPUSH", 232, []string{"abcdefg#"}},
+		{"SADD", 208, []string{"member0#"}},        // of 90
+		{"SADD", 144, []string{"123#"}},            // of 20
+		{"ZADD", 224, []string{"12#", "member0#"}}, // of 110
+	} {
+		request := [][]byte{[]byte(c.command), key}
+		for i := range 10 {
+			for _, word := range c.element {
+				request = append(request, []byte(strings.ReplaceAll(word, "#", strconv.Itoa(i*7%10))))
+			}
+		}
+		remove := [][]byte{[]byte("DEL"), key}
+		if n := testing.AllocsPerRun(10, func() {
+			m.Step(1, s, remove)
+			m.Step(1, s, request)
+		}); n > 5 { // one more under the race detector, which makes a row twice
+			t.Errorf("%s of ten elements allocates %v times", c.command, n)
+		}
+		s.Out.Reset()
+		m.Step(1, s, argsOf("MEMORY", "USAGE", string(key)))
+		bytes, err := strconv.Atoi(strings.Trim(string(s.Out.Bytes()), ":\r\n"))
+		if err != nil || bytes > c.most {
+			t.Errorf("%s of ten elements takes %q bytes, more than %d", c.command, s.Out.Bytes(), c.most)
+		}
+		s.Out.Reset()
+	}
+}
+
 // TestLongRepliesDoNotAllocateForEachElement: some are written by a function that is made
 // for the call, which is all they may allocate.
 func TestLongRepliesDoNotAllocateForEachElement(t *testing.T) {

@@ -175,7 +175,7 @@ func (d *decoder) hash() *ds.Hash {
 	for n := d.length(); n > 0 && !d.failed(); n-- {
 		field := d.goString()
 		item := d.item
-		value := d.goString()
+		value, _ := d.text()
 		if !d.failed() && !hash.Set(viewBytes(field), value) {
 			d.item = item
 			d.fail("a hash has a field twice")
@@ -187,9 +187,9 @@ func (d *decoder) hash() *ds.Hash {
 func (d *decoder) packedHash(p packed, limits *ds.Limits) *ds.Hash {
 	hash := ds.NewHash()
 	hash.Within(limits)
-	var buf [20]byte
+	var fieldBuf, valueBuf [20]byte
 	d.pairs(p, func(field, value element) {
-		if !hash.Set(field.bytes(&buf), value.String()) {
+		if !hash.Set(field.bytes(&fieldBuf), value.bytes(&valueBuf)) {
 			d.fail("a hash has a field twice")
 		}
 	})

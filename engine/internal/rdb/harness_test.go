@@ -81,7 +81,7 @@ func set(members ...string) *ds.Set {
 func hash(pairs ...string) *ds.Hash {
 	h := ds.NewHash()
 	for i := 0; i < len(pairs); i += 2 {
-		h.Set([]byte(pairs[i]), pairs[i+1])
+		h.Set([]byte(pairs[i]), []byte(pairs[i+1]))
 	}
 	return h
 }
