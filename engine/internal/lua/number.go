@@ -86,8 +86,8 @@ func parseNumber(s string) (glua.LNumber, bool) {
 		return glua.LNumber(i), true
 	}
 	digits := strings.TrimLeft(s, "+-")
-	if len(s)-len(digits) == 1 && strings.EqualFold(digits, "nan") {
-		return glua.LNumber(math.NaN()), true // which has a sign in C, not in Go
+	if len(s)-len(digits) <= 1 && strings.EqualFold(digits, "nan") {
+		return signedNaN(s[0] == '-'), true
 	}
 	if len(digits) > 2 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X') && !strings.ContainsAny(digits, "pP") {
 		s += "p0" // C reads a hexadecimal integer; Go wants the exponent spelled out.
@@ -99,6 +99,16 @@ func parseNumber(s string) (glua.LNumber, bool) {
 	return glua.LNumber(f), true
 }
 
+// signedNaN is the number that C reads as nan. It has a sign, which shows when it is
+// written, and no other bits, which shows in the library "bit"; Go's has one.
+func signedNaN(negative bool) glua.LNumber {
+	const nan, minus = 0x7ff8 << 48, 1 << 63
+	if negative {
+		return glua.LNumber(math.Float64frombits(nan | minus))
+	}
+	return glua.LNumber(math.Float64frombits(nan))
+}
+
 // numberPrefix reads the number that text begins with, without blanks, as strtod
 // does, and returns how many bytes it takes; 0 is none.
 func numberPrefix(text string) (f glua.LNumber, n int) {
@@ -108,7 +118,7 @@ func numberPrefix(text string) (f glua.LNumber, n int) {
 	sign, rest := n, text[n:]
 	switch {
 	case hasPrefixFold(rest, "nan"):
-		return glua.LNumber(math.NaN()), sign + len("nan") + nanDetail(rest[len("nan"):])
+		return signedNaN(text[0] == '-'), sign + len("nan") + nanDetail(rest[len("nan"):])
 	case hasPrefixFold(rest, "infinity"):
 		n += len("infinity")
 	case hasPrefixFold(rest, "inf"):
