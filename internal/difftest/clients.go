@@ -157,7 +157,7 @@ func (s *side) block(q query) (Value, error) {
 // hasBlocked waits until the server has seen a client's request, and reports
 // whether the client is blocked by it.
 func (s *side) hasBlocked(id string) (bool, error) {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(replyPatience); time.Now().Before(deadline); {
 		list, err := s.control.Do("CLIENT", "LIST", "ID", id)
 		if err != nil {
 			return false, err
