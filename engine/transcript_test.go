@@ -41,7 +41,8 @@ func TestTranscriptEngine(t *testing.T) {
 
 // TestFuzzAgainstRedis sends random requests to the engine and to Redis. The
 // environment variable SEED adds a stream; with FUZZ_FOR, a duration, each
-// stream is followed by others until that time is over.
+// stream is followed by others until it has lasted so long. How many go on at
+// a time says -parallel.
 func TestFuzzAgainstRedis(t *testing.T) {
 	seeds := []uint64{1, 2, 3, 4}
 	if text := os.Getenv("SEED"); text != "" {
@@ -51,19 +52,18 @@ func TestFuzzAgainstRedis(t *testing.T) {
 		}
 		seeds = append(seeds, seed)
 	}
-	var end time.Time
+	var long time.Duration
 	if text := os.Getenv("FUZZ_FOR"); text != "" {
-		long, err := time.ParseDuration(text)
-		if err != nil {
+		var err error
+		if long, err = time.ParseDuration(text); err != nil {
 			t.Fatalf("FUZZ_FOR: %v", err)
 		}
-		end = time.Now().Add(long)
 	}
 	for _, first := range seeds {
 		t.Run(strconv.FormatUint(first, 10), func(t *testing.T) {
 			t.Parallel()
 			redis, ours := difftest.Redis(t).Dial, dial(t)
-			streams := rand.New(rand.NewPCG(first, 1))
+			streams, end := rand.New(rand.NewPCG(first, 1)), time.Now().Add(long)
 			for seed, n := first, 1; ; seed, n = streams.Uint64(), n+1 {
 				difftest.Fuzz(t, seed, fuzzRequests, redis, ours)
 				if t.Failed() || !time.Now().Before(end) {

@@ -29,7 +29,13 @@ type side struct {
 	dial    Dial
 	conns   map[int]*Conn
 	control *Conn
-	waiting map[int]string // the client IDs of those that are blocked
+	waiting map[int]waiter // those that are blocked
+}
+
+// waiter is a client that is blocked: its ID, and the request that blocks it.
+type waiter struct {
+	id    string
+	words []string
 }
 
 // newSide connects to a server and empties it.
@@ -38,7 +44,7 @@ func newSide(dial Dial) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &side{dial: dial, conns: map[int]*Conn{}, control: control, waiting: map[int]string{}}
+	s := &side{dial: dial, conns: map[int]*Conn{}, control: control, waiting: map[int]waiter{}}
 	for _, words := range [][]string{{"FLUSHALL"}, {"FUNCTION", "FLUSH"}, {"SCRIPT", "FLUSH"}, append([]string{"CONFIG", "SET"}, defaults...)} {
 		reply, err := control.Do(words...)
 		if err == nil && reply.Kind == Error {
@@ -142,7 +148,7 @@ func (s *side) block(q query) (Value, error) {
 		return Value{}, err
 	}
 	if blocked {
-		s.waiting[q.client] = id.Text
+		s.waiting[q.client] = waiter{id.Text, q.words}
 		return Value{Kind: SimpleString, Text: "blocked"}, nil
 	}
 	return conn.Receive()
@@ -151,7 +157,7 @@ func (s *side) block(q query) (Value, error) {
 // hasBlocked waits until the server has seen a client's request, and reports
 // whether the client is blocked by it.
 func (s *side) hasBlocked(id string) (bool, error) {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(replyPatience); time.Now().Before(deadline); {
 		list, err := s.control.Do("CLIENT", "LIST", "ID", id)
 		if err != nil {
 			return false, err
@@ -168,7 +174,7 @@ func (s *side) hasBlocked(id string) (bool, error) {
 func (s *side) release() (Value, error) {
 	all := Value{Kind: Push}
 	for _, number := range slices.Sorted(maps.Keys(s.waiting)) {
-		still, err := s.control.Do("CLIENT", "UNBLOCK", s.waiting[number])
+		still, err := s.control.Do("CLIENT", "UNBLOCK", s.waiting[number].id)
 		if err != nil {
 			return Value{}, err
 		}
@@ -180,6 +186,27 @@ func (s *side) release() (Value, error) {
 		delete(s.waiting, number)
 	}
 	return all, nil
+}
+
+// waitedFor returns how many keys the blocked clients name, together.
+func (s *side) waitedFor() int {
+	keys := map[string]bool{}
+	for _, w := range s.waiting {
+		for _, word := range w.words {
+			if group, _, ok := strings.Cut(word, ":"); ok && slices.Contains(groups, group) {
+				keys[word] = true
+			}
+		}
+	}
+	return len(keys)
+}
+
+// swaps reports whether a query exchanges databases, or may do so when it is run by
+// EXEC.
+func (q query) swaps() bool {
+	isSwap := func(word string) bool { return strings.EqualFold(word, "SWAPDB") }
+	return slices.ContainsFunc(q.words, isSwap) ||
+		slices.ContainsFunc(q.burst, func(words []string) bool { return slices.ContainsFunc(words, isSwap) })
 }
 
 // String writes a query as lines of a transcript, as far as it is one.

@@ -12,6 +12,10 @@ import (
 // Dial opens a connection to the server under test.
 type Dial func() (net.Conn, error)
 
+// replyPatience is how long a server may take over a request: the heaviest, such as an
+// LCS, on a machine that has much else to do.
+const replyPatience = time.Minute
+
 // Conn is one RESP connection. Nothing on it waits longer than ten seconds. It
 // is for one goroutine.
 type Conn struct {
@@ -60,7 +64,7 @@ func appendRequest(buf []byte, args []string) []byte {
 
 // SendRaw sends bytes as they are.
 func (c *Conn) SendRaw(b []byte) error {
-	if err := c.conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.conn.SetWriteDeadline(time.Now().Add(replyPatience)); err != nil {
 		return err
 	}
 	_, err := c.conn.Write(b)
@@ -69,7 +73,7 @@ func (c *Conn) SendRaw(b []byte) error {
 
 // Receive waits for one reply.
 func (c *Conn) Receive() (Value, error) {
-	if err := c.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.conn.SetReadDeadline(time.Now().Add(replyPatience)); err != nil {
 		return Value{}, err
 	}
 	return c.readValue()

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -163,7 +164,7 @@ func TestFuzzShrinksWhatItFinds(t *testing.T) {
 		})
 	}()
 	<-done
-	requests := strings.Count(s.text, "\n> ")
+	requests := len(regexp.MustCompile(`(?m)^\s*(c\d+)?> `).FindAllString(s.text, -1))
 	if !strings.Contains(s.text, "seed 1:") || requests == 0 || requests > 6 {
 		t.Errorf("the report has %d requests:\n%s", requests, s.text)
 	}

@@ -49,7 +49,7 @@ func grammar() []template {
 		}},
 		{"", mode{}, []string{
 			"DEL $key+", "UNLINK $key", "EXISTS $key+", "TYPE $key", "TOUCH $key+", "RENAME $key $key", "RENAMENX $key $key",
-			"COPY $key $key {|REPLACE|DB 1}", "MOVE $key 1", "EXPIRE $key {1000|-1} {|NX|XX|GT|LT}",
+			"COPY $key $key {|REPLACE|DB 1}", "MOVE $key 1", "EXPIRE $key {1000|-1} {|NX|XX|LT}", "EXPIRE $key {$later|-1} GT",
 			"EXPIREAT $key 4102444800 {|NX|XX|GT|LT}", "PEXPIREAT $key 4102444900500", "PERSIST $key", "DBSIZE",
 			"OBJECT ENCODING $key", "DEBUG DIGEST-VALUE $key+", "EVAL $expiry 1 $key",
 			"ECHO $value", "PING $value",
@@ -126,6 +126,7 @@ type source struct {
 	*rand.Rand
 	templates []template
 	entries   int // how many IDs of new stream entries were made
+	expiries  int // how many times were made that are later than those before
 }
 
 // query is a request and how its replies compare; or several in a burst; or the
@@ -260,6 +261,11 @@ func (s *source) value(name, group string) string {
 		return strconv.Itoa(s.IntN(100))
 	case "field":
 		return []string{"u", "i"}[s.IntN(2)] + strconv.Itoa(1+s.IntN(63))
+	case "later":
+		// GT refuses a time that is the same, which two requests may have got from their
+		// server in one millisecond, and from the other server not.
+		s.expiries++
+		return strconv.Itoa(1000 + 100*s.expiries)
 	case "expiry":
 		return expiryScript
 	case "sort":

@@ -106,5 +106,5 @@ func (s *source) largeValue(name string) (word string, ok bool) {
 var unbounded = []string{
 	"BLPOP", "BRPOP", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "XREAD", "XREADGROUP",
 	"SCAN", "HSCAN", "SSCAN", "ZSCAN", "EVAL", "XAUTOCLAIM", "SRANDMEMBER", "HRANDFIELD", "ZRANDMEMBER", "CONFIG", "BITFIELD",
-	"SORT", "LCS", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "SCRIPT", "FUNCTION",
+	"SORT", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "SCRIPT", "FUNCTION",
 }

@@ -91,6 +91,11 @@ var looseNames = map[Kind]string{
 	Bool: "(bool)", Double: "(double)", BigNumber: "(big number)", Verbatim: "(verbatim)",
 }
 
+// equal reports whether two values are the same in every detail.
+func (v Value) equal(other Value) bool {
+	return v.Kind == other.Kind && v.Nil == other.Nil && v.Text == other.Text && slices.EqualFunc(v.Elems, other.Elems, Value.equal)
+}
+
 // formatElems writes a value that has elements, each on lines of its own.
 func (v Value) formatElems(m mode) string {
 	items := make([]string, 0, len(v.Elems))

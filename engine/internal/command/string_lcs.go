@@ -7,7 +7,7 @@ import (
 // LCS finds the longest common subsequence of two strings by the textbook
 // table: lengths[i][j] is the length for the first i bytes of the one and the
 // first j of the other. It costs time and memory in proportion to the product
-// of the lengths, so the table is bounded as a string is.
+// of the lengths, so the table is bounded as a string is, in Redis, too.
 
 const errNotStrings Error = "ERR The specified keys must contain string values"
 
@@ -58,7 +58,7 @@ func lcs(c *Ctx) error {
 		return err
 	}
 	if cells := int64(len(texts[0])+1) * int64(len(texts[1])+1); cells > c.MaxStringBytes/4 {
-		return Error("ERR Insufficient memory, failed allocating transient memory for LCS")
+		return Error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
 	}
 	t := newLCSTable(texts[0], texts[1])
 	switch {

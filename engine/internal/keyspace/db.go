@@ -16,8 +16,9 @@ type DB struct {
 	volatile *ds.Dict[*Object] // the objects with an expiry; see the package comment
 	watches  map[string][]*Watch
 	waiting  map[string][]*Waiter
-	bound    int   // how many waiters are bound
-	weight   int64 // of all objects, in weightUnits
+	ready    map[string]bool // the keys that are ready; see waiting.go
+	bound    int             // how many waiters are bound
+	weight   int64           // of all objects, in weightUnits
 }
 
 func newDB(space *Space, index int) *DB {
@@ -28,6 +29,7 @@ func newDB(space *Space, index int) *DB {
 		volatile: ds.NewDict[*Object](),
 		watches:  map[string][]*Watch{},
 		waiting:  map[string][]*Waiter{},
+		ready:    map[string]bool{},
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 // command touches such a key, the key becomes ready; after the command the
 // engine serves the ready keys, first touched first, each queue from its head.
 // Serving may touch further keys: they are served after, never recursively, so
-// that order of arrival holds (Redis: handleClientsBlockedOnKeys).
+// that order of arrival holds (Redis: handleClientsBlockedOnKeys). A key that is
+// touched again while it is ready keeps its place.
 //
 // Invariant B1: a waiter is in the queue of each of its keys, once, or in none.
 
@@ -123,9 +124,12 @@ func (db *DB) Offer(key []byte) {
 	if len(db.waiting) == 0 {
 		return
 	}
-	if queue := db.waiting[string(key)]; len(queue) > 0 && (db.canServe(key) || db.anyBound(queue)) {
-		db.space.ready = append(db.space.ready, readyKey{db, string(key)})
+	if queue := db.waiting[string(key)]; len(queue) == 0 || db.ready[string(key)] || !db.canServe(key) && !db.anyBound(queue) {
+		return
 	}
+	name := string(key)
+	db.ready[name] = true
+	db.space.ready = append(db.space.ready, readyKey{db, name})
 }
 
 // canServe reports whether key holds something that clients wait for. Only then
@@ -179,5 +183,6 @@ func (s *Space) TakeReady() (db *DB, key string, ok bool) {
 	if s.ready = s.ready[1:]; len(s.ready) == 0 {
 		s.ready = nil
 	}
+	delete(next.db.ready, next.key)
 	return next.db, next.key, true
 }

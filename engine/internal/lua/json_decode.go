@@ -34,6 +34,7 @@ func (s *state) jsonDecode(l *glua.LState, c *jsonConfig) int {
 	if len(text) >= 2 && (text[0] == 0 || text[1] == 0) {
 		raise(l, "JSON parser does not support UTF-16 or UTF-32")
 	}
+	text, _, _ = strings.Cut(text, "\x00") // where it ends in C
 	d := jsonDecoder{state: s, l: l, config: c, text: text}
 	defer s.meter.release()
 	v := d.value(d.next())
@@ -179,33 +180,26 @@ func (d *jsonDecoder) numberToken() jsonToken {
 	if !d.config.decodeInvalid && invalidNumber(rest) {
 		return jsonToken{kind: "T_ERROR", at: start, text: "invalid number"}
 	}
-	for n := numberPrefix(rest); n > 0; n-- {
-		if f, ok := parseNumber(rest[:n]); ok {
-			d.at += n
-			return jsonToken{kind: "T_NUMBER", at: start, num: float64(f)}
-		}
+	f, n := numberPrefix(rest)
+	if n == 0 {
+		return jsonToken{kind: "T_ERROR", at: start, text: "invalid number"}
 	}
-	return jsonToken{kind: "T_ERROR", at: start, text: "invalid number"}
+	d.at += n
+	return jsonToken{kind: "T_NUMBER", at: start, num: float64(f)}
 }
 
-// invalidNumber says whether a number is one that JSON does not have.
+// invalidNumber says whether what begins as a number is one that JSON does not
+// have: hexadecimal, with zeros before it, or none at all.
 func invalidNumber(text string) bool {
 	text = strings.TrimPrefix(text, "-")
-	if text == "" {
+	switch {
+	case text == "":
 		return false
-	}
-	if text[0] == '0' && len(text) > 1 {
+	case text[0] == '0' && len(text) > 1:
 		return text[1]|0x20 == 'x' || isDigit(text[1])
+	default:
+		return hasPrefixFold(text, "inf") || hasPrefixFold(text, "nan")
 	}
-	return !isDigit(text[0])
-}
-
-func numberPrefix(text string) int {
-	n := 0
-	for n < len(text) && n < 400 && (isDigit(text[n]) || isAlpha(text[n]) || strings.IndexByte("+-.", text[n]) >= 0) {
-		n++
-	}
-	return n
 }
 
 func (d *jsonDecoder) stringToken() jsonToken {
@@ -218,10 +212,7 @@ func (d *jsonDecoder) stringToken() jsonToken {
 			return jsonToken{kind: "T_STRING", at: start, text: string(out)}
 		case '\\':
 			i++
-			if i >= len(d.text) {
-				return jsonToken{kind: "T_ERROR", at: i, text: "unexpected end of string"}
-			}
-			if d.text[i] == 'u' {
+			if i < len(d.text) && d.text[i] == 'u' {
 				r, used := unicodeEscape(d.text[i+1:])
 				if used == 0 {
 					return jsonToken{kind: "T_ERROR", at: i - 1, text: "invalid unicode escape code"}
@@ -230,13 +221,14 @@ func (d *jsonDecoder) stringToken() jsonToken {
 				i += used
 				continue
 			}
-			at := strings.IndexByte("\"\\/btnfr", d.text[i])
+			at := -1
+			if i < len(d.text) {
+				at = strings.IndexByte("\"\\/btnfr", d.text[i])
+			}
 			if at < 0 {
 				return jsonToken{kind: "T_ERROR", at: i - 1, text: "invalid escape code"}
 			}
 			out = append(out, "\"\\/\b\t\n\f\r"[at])
-		case 0:
-			return jsonToken{kind: "T_ERROR", at: i, text: "unexpected end of string"}
 		default:
 			out = append(out, c)
 		}

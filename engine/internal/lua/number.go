@@ -86,8 +86,8 @@ func parseNumber(s string) (glua.LNumber, bool) {
 		return glua.LNumber(i), true
 	}
 	digits := strings.TrimLeft(s, "+-")
-	if len(s)-len(digits) == 1 && strings.EqualFold(digits, "nan") {
-		return glua.LNumber(math.NaN()), true // which has a sign in C, not in Go
+	if len(s)-len(digits) <= 1 && strings.EqualFold(digits, "nan") {
+		return signedNaN(s[0] == '-'), true
 	}
 	if len(digits) > 2 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X') && !strings.ContainsAny(digits, "pP") {
 		s += "p0" // C reads a hexadecimal integer; Go wants the exponent spelled out.
@@ -97,6 +97,99 @@ func parseNumber(s string) (glua.LNumber, bool) {
 		return 0, false
 	}
 	return glua.LNumber(f), true
+}
+
+// signedNaN is the number that C reads as nan. It has a sign, which shows when it is
+// written, and no other bits, which shows in the library "bit"; Go's has one.
+func signedNaN(negative bool) glua.LNumber {
+	const nan, minus = 0x7ff8 << 48, 1 << 63
+	if negative {
+		return glua.LNumber(math.Float64frombits(nan | minus))
+	}
+	return glua.LNumber(math.Float64frombits(nan))
+}
+
+// numberPrefix reads the number that text begins with, without blanks, as strtod
+// does, and returns how many bytes it takes; 0 is none.
+func numberPrefix(text string) (f glua.LNumber, n int) {
+	if n < len(text) && (text[n] == '+' || text[n] == '-') {
+		n++
+	}
+	sign, rest := n, text[n:]
+	switch {
+	case hasPrefixFold(rest, "nan"):
+		return signedNaN(text[0] == '-'), sign + len("nan") + nanDetail(rest[len("nan"):])
+	case hasPrefixFold(rest, "infinity"):
+		n += len("infinity")
+	case hasPrefixFold(rest, "inf"):
+		n += len("inf")
+	case hasPrefixFold(rest, "0x") && mantissa(rest[2:], isHexDigit) > 0:
+		n += 2 + mantissa(rest[2:], isHexDigit)
+		n += exponent(text[n:], 'p')
+	case mantissa(rest, isDigit) > 0:
+		n += mantissa(rest, isDigit)
+		n += exponent(text[n:], 'e')
+	default:
+		return 0, 0
+	}
+	f, _ = parseNumber(text[:n])
+	return f, n
+}
+
+// mantissa returns the length of the digits with at most one point among them,
+// or 0 when there is no digit.
+func mantissa(text string, isDigit func(byte) bool) int {
+	n, digits, points := 0, 0, 0
+	for ; n < len(text); n++ {
+		switch {
+		case isDigit(text[n]):
+			digits++
+		case text[n] == '.' && points == 0:
+			points++
+		default:
+			return n * min(digits, 1)
+		}
+	}
+	return n * min(digits, 1)
+}
+
+// exponent returns the length of an exponent that has digits, or 0.
+func exponent(text string, letter byte) int {
+	if len(text) < 2 || text[0]|0x20 != letter {
+		return 0
+	}
+	first := 1
+	if text[1] == '+' || text[1] == '-' {
+		first++
+	}
+	n := first
+	for n < len(text) && isDigit(text[n]) {
+		n++
+	}
+	if n == first {
+		return 0
+	}
+	return n
+}
+
+// nanDetail returns the length of what C allows after nan, as in nan(12).
+func nanDetail(text string) int {
+	if text == "" || text[0] != '(' {
+		return 0
+	}
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == ')':
+			return i + 1
+		case !isDigit(c) && !isAlpha(c) && c != '_':
+			return 0
+		}
+	}
+	return 0
+}
+
+func hasPrefixFold(text, prefix string) bool {
+	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
 }
 
 // toNumber converts numbers and numeric strings, as Lua's arithmetic does.

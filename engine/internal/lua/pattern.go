@@ -337,8 +337,9 @@ func inClass(c, class byte) bool {
 	return in == (class&0x20 != 0)
 }
 
-func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func isAlpha(c byte) bool    { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+func isDigit(c byte) bool    { return '0' <= c && c <= '9' }
+func isHexDigit(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
 // captured gives capture n of a match at [i, end); without captures the
 // first is the whole match.
