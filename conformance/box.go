@@ -119,7 +119,7 @@ func underLoad(b *bench) {
 			}
 		})
 	}
-	workers.Wait()
+	b.join(&workers)
 	b.nothingLeft()
 	var list []turn
 	for _, client := range all {
@@ -181,7 +181,7 @@ func cancelWhileWaiting(b *bench) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	done := b.start(ctx, b.box())
 	cancel()
-	err := <-done
+	err := awaited(b, "the end of the acquire", done)
 	b.is(err, context.Canceled)
 	if !strings.Contains(err.Error(), fmt.Sprintf("%q", b.name)) {
 		b.Fatalf("the error does not name the resource: %v", err)
@@ -228,6 +228,8 @@ func lateRequest(b *bench) {
 	box := b.hooked(&slow)
 	b.lease(box.Mutex(b.name + " first").Acquire(b.ctx))
 	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open() // also when the test fails: nothing that hangs there could be closed
 	slow.delay.Store(&gate)
 	ctx, cancel := context.WithCancel(b.ctx)
 	done := make(chan error, 1)
@@ -239,8 +241,8 @@ func lateRequest(b *bench) {
 	b.eventually("the request under way", func() bool { return slow.sent.Load() > before })
 	slow.delay.Store(nil) // the cancel overtakes
 	cancel()
-	b.is(<-done, context.Canceled)
-	close(gate)
+	b.is(awaited(b, "the end of the acquire", done), context.Canceled)
+	open()
 	b.nothingLeft()
 }
 
@@ -264,7 +266,7 @@ func cancelsRacingGrants(b *bench) {
 			}
 		})
 	}
-	workers.Wait()
+	b.join(&workers)
 	b.nothingLeft()
 }
 
@@ -307,6 +309,8 @@ func lateRenewal(b *bench) {
 	first := lease.Deadline()
 	b.eventually("a renewal, so that the server knows its script", func() bool { return lease.Deadline().After(first) })
 	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open() // also when the test fails: nothing that hangs there could be closed
 	slow.delay.Store(&gate)
 	before := slow.sent.Load()
 	b.eventually("another under way", func() bool { return slow.sent.Load() > before })
@@ -314,7 +318,7 @@ func lateRenewal(b *bench) {
 	b.must(lease.Release(b.ctx))
 	b.nothingLeft()
 	next := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
-	close(gate)
+	open()
 	b.must(box.Close()) // returns when the renewal has been answered
 	b.is(lease.Err(), signalbox.ErrReleased)
 	equal(b, "leases", b.inspect().Leases, 1)
@@ -329,7 +333,7 @@ func forceReachesHolder(b *bench) {
 	ok, err := b.box().Force(b.ctx, b.name, lease.ID())
 	b.must(err)
 	equal(b, "ended", ok, true)
-	<-lease.Done() // no inbox is open: the renewal is told
+	b.ends(lease) // no inbox is open: the renewal is told
 	b.is(lease.Err(), signalbox.ErrForced)
 	b.is(lease.Release(b.ctx), signalbox.ErrForced)
 }
@@ -340,7 +344,7 @@ func forceReachesWaiter(b *bench) {
 	ok, err := b.box().Force(b.ctx, b.name, b.inspect().Queue[0].ID)
 	b.must(err)
 	equal(b, "ended", ok, true)
-	b.is(<-done, signalbox.ErrForced)
+	b.is(awaited(b, "the end of the waiter", done), signalbox.ErrForced)
 	b.must(holder.Release(b.ctx))
 	b.nothingLeft()
 }
@@ -350,7 +354,7 @@ func closeEndsAll(b *bench) {
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx))
 	done := b.start(b.ctx, box)
 	b.must(box.Close())
-	b.is(<-done, signalbox.ErrClosed)
+	b.is(awaited(b, "the end of the waiter", done), signalbox.ErrClosed)
 	b.is(lease.Err(), signalbox.ErrClosed)
 	b.must(lease.Release(b.ctx))
 	_, err := box.Mutex(b.name).TryAcquire(b.ctx)
@@ -366,7 +370,7 @@ func waitingIsSilent(b *bench) {
 	// One for the version, one to acquire, one once the inbox is open.
 	b.eventually("three commands", func() bool { return count.sent.Load() == 3 })
 	b.must(holder.Release(b.ctx))
-	b.must(<-done)
+	b.must(awaited(b, "the waiter's turn", done))
 	b.eventually("one to release", func() bool { return count.sent.Load() >= 4 })
 	if n := count.sent.Load(); n > 4 {
 		b.Fatalf("%d commands where 4 are enough", n)
@@ -378,7 +382,7 @@ func lostMessage(b *bench) {
 	done := b.start(b.ctx, b.box(signalbox.Claim(shortClaim)))
 	b.cutInboxes()
 	b.must(holder.Release(b.ctx))
-	b.must(<-done)
+	b.must(awaited(b, "the waiter's turn", done))
 }
 
 // cutInboxes cuts every connection for messages, on every node of a Cluster.
@@ -403,7 +407,7 @@ func serverGone(b *bench) {
 	box := b.hooked(&broken, signalbox.Claim(shortClaim))
 	done := b.start(b.ctx, box)
 	broken.loseRequests.Store(1 << 40)
-	b.is(<-done, signalbox.ErrUnavailable)
+	b.is(awaited(b, "the end of the waiter", done), signalbox.ErrUnavailable)
 	broken.loseRequests.Store(0)
 	b.must(holder.Release(b.ctx))
 	b.nothingLeft()
@@ -433,7 +437,7 @@ func heavyIsTold(b *bench) {
 	b.eventually("a waiter", func() bool { return b.inspect().Waiters == 1 })
 	_, err := box.Resize(b.ctx, b.name, 2)
 	b.must(err)
-	b.is(<-done, signalbox.ErrTooHeavy)
+	b.is(awaited(b, "the end of the waiter", done), signalbox.ErrTooHeavy)
 	b.must(holder.Release(b.ctx))
 	_, err = box.Resize(b.ctx, b.name, 0)
 	b.must(err)
@@ -444,14 +448,14 @@ func placeInQueue(b *bench) {
 	first := b.start(b.ctx, b.box())
 	told := make(chan signalbox.Waiting, 10)
 	second := b.start(b.ctx, b.box(), signalbox.OnWait(func(w signalbox.Waiting) { told <- w }))
-	waiting := <-told
+	waiting := awaited(b, "the place in the queue", told)
 	equal(b, "waiters ahead", waiting.Ahead, 1)
 	if waiting.Next <= 0 || waiting.Next > signalbox.DefaultTTL {
 		b.Fatalf("next lease expires in %v", waiting.Next)
 	}
 	b.must(holder.Release(b.ctx))
-	b.must(<-first)
-	b.must(<-second)
+	b.must(awaited(b, "the first waiter's turn", first))
+	b.must(awaited(b, "the second waiter's turn", second))
 }
 
 func doEndsWithLease(b *bench) {
