@@ -16,6 +16,7 @@ import (
 
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/engine"
+	"github.com/signalbox-io/signalbox/internal/cases"
 	"github.com/signalbox-io/signalbox/internal/difftest"
 	"github.com/signalbox-io/signalbox/internal/faultproxy"
 	"github.com/signalbox-io/signalbox/internal/ledger"
@@ -252,7 +253,7 @@ func TestQuorumTokensIncrease(t *testing.T) {
 		random := rand.New(rand.NewPCG(uint64(len(b.addresses)), 1)) //nolint:gosec // repeatable, not secret
 		processes := []*process{b.process(), b.process()}
 		last := int64(0)
-		for turn := range 200 {
+		for turn := range cases.Count(200) {
 			p := processes[turn%2]
 			b.cut(p, b.anyMinority(random)...)
 			// A connection that was cut may be found out by the request that uses it.

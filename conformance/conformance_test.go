@@ -14,6 +14,10 @@ import (
 	"github.com/signalbox-io/signalbox/internal/difftest"
 )
 
+// Each server has a suite of its own, which waits more than it works, so they run beside one another, and leaks are looked
+// for when all are over.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 // exercise runs the suite over clients with the given way to connect.
 func exercise(t *testing.T, addr string, dialer func(context.Context, string, string) (net.Conn, error)) {
 	t.Helper()
@@ -32,12 +36,12 @@ func exercise(t *testing.T, addr string, dialer func(context.Context, string, st
 }
 
 func TestRedis(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	t.Run("suite", func(t *testing.T) { exercise(t, difftest.Redis(t).Addr, nil) })
 }
 
 func TestEngineOverTCP(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	t.Run("suite", func(t *testing.T) {
 		exercise(t, serveEngine(t), nil)
 	})
@@ -65,7 +69,7 @@ func serveEngine(t *testing.T) string {
 }
 
 func TestEngineInProcess(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	t.Run("suite", func(t *testing.T) {
 		e := openEngine(t)
 		exercise(t, "engine", func(context.Context, string, string) (net.Conn, error) { return e.Dial() })

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	"go.uber.org/goleak"
 
 	"github.com/signalbox-io/signalbox/conformance"
 	"github.com/signalbox-io/signalbox/internal/difftest"
@@ -64,7 +63,7 @@ func (f *byFunction) change(cmd redis.Cmder) {
 
 // The library keeps every promise when its transitions run as functions.
 func TestFunctions(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	hook := &byFunction{called: make(map[string]int)}
 	t.Run("suite", func(t *testing.T) {
 		exerciseFunctions(t, difftest.Redis(t).Addr, hook)
@@ -80,7 +79,7 @@ func TestFunctions(t *testing.T) {
 }
 
 func TestFunctionsOfTheEngine(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	t.Run("suite", func(t *testing.T) {
 		addr := serveEngine(t)
 		client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
