@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -23,7 +24,7 @@ func exercise(t *testing.T, addr string, dialer func(context.Context, string, st
 	t.Helper()
 	conformance.Exercise(t, func(t *testing.T) redis.UniversalClient {
 		client := redis.NewClient(&redis.Options{
-			Addr: addr, Dialer: dialer, MaxRetries: -1, ContextTimeoutEnabled: true,
+			Addr: addr, Dialer: dialer, MaxRetries: -1, ContextTimeoutEnabled: true, ReadTimeout: time.Minute, // contexts decide
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		})
 		t.Cleanup(func() {

@@ -58,8 +58,11 @@ func ExerciseOver(t *testing.T, dial Dial, open Open) {
 // patience is how long anything may take that happens soon.
 const patience = 10 * time.Second
 
+// atMost is how long the calls of one promise may take together: its context ends then.
+const atMost = 6 * patience
+
 // stuck is how long a promise may take: long after its context has ended, and long before go test would give up.
-const stuck = 9 * patience
+const stuck = 12 * patience
 
 // guard ends the process when a promise does not end: a call that heeds neither its context nor a close leaves nothing
 // else to do. Where it hangs is in the stacks that a panic prints.
@@ -82,7 +85,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, dial Dial, open Open, name string) *bench {
-	ctx, done := context.WithTimeout(context.Background(), 3*patience)
+	ctx, done := context.WithTimeout(context.Background(), atMost)
 	t.Cleanup(done)
 	b := &bench{T: t, ctx: ctx, open: open, client: dial(t), ledger: ledger.New(open(t))}
 	b.use(fmt.Sprintf("%s %d", name, time.Now().UnixNano()))
@@ -133,7 +136,7 @@ func awaited[T any](b *bench, what string, from <-chan T) (value T) {
 		}
 		value = came
 	case <-b.ctx.Done():
-		b.Fatalf("has not come in %v: %s", 3*patience, what)
+		b.Fatalf("has not come in %v: %s", atMost, what)
 	}
 	return value
 }
@@ -144,7 +147,7 @@ func (b *bench) ends(lease *signalbox.Lease) {
 	select {
 	case <-lease.Done():
 	case <-b.ctx.Done():
-		b.Fatalf("a lease has not ended in %v", 3*patience)
+		b.Fatalf("a lease has not ended in %v", atMost)
 	}
 }
 
@@ -158,7 +161,7 @@ func (b *bench) join(workers *sync.WaitGroup) {
 	}()
 	select {
 	case <-over:
-	case <-time.After(4 * patience):
+	case <-time.After(atMost + patience):
 		b.Fatal("workers do not heed their context")
 	}
 }

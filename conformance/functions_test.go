@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -100,7 +101,7 @@ func exerciseFunctions(t *testing.T, addr string, hook redis.Hook) {
 	t.Helper()
 	dial := func() *redis.Client {
 		return redis.NewClient(&redis.Options{
-			Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true,
+			Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, ReadTimeout: time.Minute, // contexts decide
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		})
 	}

@@ -99,7 +99,7 @@ func latchOpens(b *bench) {
 	const parties, awaiting = 5, 6
 	done := make(chan error, awaiting)
 	for range awaiting {
-		latch := b.box(signalbox.Claim(time.Second)).Latch(b.name, parties)
+		latch := b.box(signalbox.Claim(longClaim)).Latch(b.name, parties)
 		go func() { done <- latch.Await(b.ctx) }()
 	}
 	latch := b.box().Latch(b.name, parties)
@@ -141,7 +141,7 @@ func barrierRounds(b *bench) {
 	passed := make([][rounds]int64, parties)
 	var workers sync.WaitGroup
 	for party := range parties {
-		barrier := b.box(signalbox.Claim(time.Second)).Barrier(b.name, parties)
+		barrier := b.box(signalbox.Claim(longClaim)).Barrier(b.name, parties)
 		workers.Go(func() {
 			for round := range rounds {
 				arrived.Add(1)

@@ -262,7 +262,7 @@ func noDeadlock(b *bench) {
 	var inside [4]atomic.Int64
 	var workers sync.WaitGroup
 	for i := range 8 {
-		box := b.box(signalbox.Claim(time.Second))
+		box := b.box(signalbox.Claim(longClaim))
 		workers.Go(func() {
 			for turn := range 20 {
 				first, second := (i+turn)%4, (i*3+turn*2+1)%4
