@@ -187,7 +187,7 @@ func TestQuorumBearsTheLossOfAMinority(t *testing.T) {
 		}
 		b.cut(one, down...)
 		b.cut(two, down...)
-		lease, err := one.Mutex("m").Acquire(b.Context(), signalbox.TTL(2*time.Second))
+		lease, err := one.Mutex("m").Acquire(b.Context(), signalbox.TTL(10*time.Second))
 		b.must(err)
 		if got := lease.Servers(); got != len(b.addresses)-len(down) {
 			b.Errorf("held on %d servers", got)
@@ -218,7 +218,7 @@ func TestQuorumBearsAMinorityThatForgets(t *testing.T) {
 	t.Parallel()
 	overQuorums(t, func(b *quorumBench) {
 		one, two := b.process(), b.process()
-		lease, err := one.Mutex("m").Acquire(b.Context(), signalbox.TTL(time.Second))
+		lease, err := one.Mutex("m").Acquire(b.Context(), signalbox.TTL(3*time.Second))
 		b.must(err)
 		for i := range b.minority() {
 			b.must(b.direct[i].FlushAll(b.Context()).Err())
