@@ -6,7 +6,7 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
 # What waits more than it works, for leases that expire and servers that start, runs beside what works.
-TEST := $(GO) test -vet=all -p 4 -parallel 4
+TEST := $(GO) test -vet=all -p 3 -parallel 4
 
 # Packages without a goroutine or a lock of their own, where the race detector has nothing to see and makes everything
 # several times as slow (internal/tidytest holds them to that). The clients of racelab are goroutines, but its world lets

@@ -300,7 +300,7 @@ func renewal(b *bench) {
 func renewalRetries(b *bench) {
 	var broken faults
 	box := b.hooked(&broken)
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(2*time.Second)))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(3*time.Second)))
 	first := lease.Deadline()
 	broken.loseRequests.Store(2)
 	b.eventually("a renewal after two failed", func() bool {
@@ -314,9 +314,12 @@ func renewalRetries(b *bench) {
 func lateRenewal(b *bench) {
 	var slow faults
 	box := b.hooked(&slow)
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Second)))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(3*time.Second)))
 	first := lease.Deadline()
-	b.eventually("a renewal, so that the server knows its script", func() bool { return lease.Deadline().After(first) })
+	b.eventually("a renewal, so that the server knows its script", func() bool {
+		b.must(lease.Err())
+		return lease.Deadline().After(first)
+	})
 	gate := make(chan struct{})
 	open := sync.OnceFunc(func() { close(gate) })
 	defer open() // also when the test fails: nothing that hangs there could be closed

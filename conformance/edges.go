@@ -110,7 +110,7 @@ func closeDuringRenewals(b *bench) {
 	const count = 200
 	leases := make([]*signalbox.Lease, count)
 	for i := range leases {
-		leases[i] = b.lease(box.Semaphore(b.name, count).Acquire(b.ctx, signalbox.TTL(6*time.Second)))
+		leases[i] = b.lease(box.Semaphore(b.name, count).Acquire(b.ctx, signalbox.TTL(9*time.Second)))
 	}
 	b.eventually("renewals that hang", network.hangs.Load)
 	b.must(box.Close())

@@ -74,7 +74,7 @@ func restingIsNobodys(b *bench) {
 }
 
 func heldAtLeast(b *bench) {
-	box := b.box(signalbox.Claim(shortClaim))
+	box := b.box()
 	mutex, begun := box.Mutex(b.name), time.Now()
 	lease := b.lease(mutex.Acquire(b.ctx, signalbox.HoldAtLeast(400*time.Millisecond)))
 	b.must(lease.Release(b.ctx))
@@ -306,7 +306,7 @@ func localHandoffRenews(b *bench) {
 			var errs []error
 			for time.Now().Before(stop) {
 				errs = append(errs, mutex.Do(b.ctx, func(ctx context.Context) error { return ctx.Err() },
-					signalbox.LocalHandoff(signalbox.MaxHandoffs), signalbox.TTL(time.Second)))
+					signalbox.LocalHandoff(signalbox.MaxHandoffs), signalbox.TTL(3*time.Second/2)))
 			}
 			done <- errors.Join(errs...)
 		}()
