@@ -12,7 +12,8 @@ TEST := $(GO) test -vet=all -p 3 -parallel 4
 # several times as slow (internal/tidytest holds them to that). The clients of racelab are goroutines, but its world lets
 # one run at a time, and hands over by channels.
 SEQUENTIAL := $(addprefix ./engine/internal/,acl command conf ds exec keyspace lua rdb resp) ./internal/racelab
-# Packages that try all their random cases without the detector, and some of them with it (internal/cases).
+# Packages that try all their random cases without the detector, and some of them with it (internal/cases). Of two
+# packages more it is one test each, which the target test names.
 TWICE := ./autocomplete ./internal/simtest
 
 .PHONY: help build test race test-deps fuzz crash bench bench-locks bench-engine bench-durability bench-autocomplete faults record lint fmt cover install
@@ -28,6 +29,7 @@ install: ## install signalbox into $GOBIN
 
 test: test-deps ## run every test, where there is concurrency with the race detector (installs redis-server on Debian as root)
 	$(TEST) -timeout 9m $(SEQUENTIAL) $(TWICE)
+	$(TEST) -timeout 9m -run 'TestFuzzAgainstRedis|TestQuorumTokensIncrease' ./engine .
 	all="$$($(GO) list ./...)" && $(TEST) -race -timeout 9m $$(grep -vxF $(SEQUENTIAL:./%=-e $(MODULE)/%) <<<"$$all")
 	$(GO) -C examples/fencing test -vet=all -race -timeout 3m ./...
 	$(GO) -C clienttest test -vet=all -race -timeout 3m ./...

@@ -1,6 +1,6 @@
 // Package cases says how many random cases a test tries. The race detector makes each case several times as slow, and
-// what it looks for shows in the first ones: so under it tests try a fifth, and `make test` runs those packages without
-// it as well, where they try all. `make race` tries all under the detector, too.
+// what it looks for shows in the first ones: so under it tests try a fifth, and `make test` runs those tests without
+// it as well, where they try all (TWICE in the Makefile). `make race` tries all under the detector, too.
 //
 // A test that draws cases asks here: Count for a number, Few for a list that begins with what is to be tried always.
 package cases
