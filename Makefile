@@ -1,10 +1,22 @@
 # Signalbox. `make help` lists the targets.
 SHELL := /bin/bash
 GO ?= go
+MODULE := github.com/signalbox-io/signalbox
 TOOL := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-deps fuzz crash bench bench-locks bench-engine bench-durability bench-autocomplete faults record lint fmt cover install
+# What waits more than it works, for leases that expire and servers that start, runs beside what works.
+TEST := $(GO) test -vet=all -p 3 -parallel 4
+
+# Packages without a goroutine or a lock of their own, where the race detector has nothing to see and makes everything
+# several times as slow (internal/tidytest holds them to that). The clients of racelab are goroutines, but its world lets
+# one run at a time, and hands over by channels.
+SEQUENTIAL := $(addprefix ./engine/internal/,acl command conf ds exec keyspace lua rdb resp) ./internal/racelab
+# Packages that try all their random cases without the detector, and some of them with it (internal/cases). Of two
+# packages more it is one test each, which the target test names.
+TWICE := ./autocomplete ./internal/simtest
+
+.PHONY: help build test race test-deps fuzz crash bench bench-locks bench-engine bench-durability bench-autocomplete faults record lint fmt cover install
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -15,12 +27,15 @@ build: ## build bin/signalbox
 install: ## install signalbox into $GOBIN
 	CGO_ENABLED=0 $(GO) install -trimpath ./cmd/signalbox
 
-test: test-deps ## run every test with the race detector (installs redis-server on Debian as root)
-	$(GO) vet ./...
-	$(GO) test -race -timeout 9m ./...
-	$(GO) -C examples/fencing test -race -timeout 3m ./...
-	$(GO) -C clienttest vet ./...
-	$(GO) -C clienttest test -race -timeout 3m ./...
+test: test-deps ## run every test, where there is concurrency with the race detector (installs redis-server on Debian as root)
+	$(TEST) -timeout 9m $(SEQUENTIAL) $(TWICE)
+	$(TEST) -timeout 9m -run 'TestFuzzAgainstRedis|TestQuorumTokensIncrease' ./engine .
+	all="$$($(GO) list ./...)" && $(TEST) -race -timeout 9m $$(grep -vxF $(SEQUENTIAL:./%=-e $(MODULE)/%) <<<"$$all")
+	$(GO) -C examples/fencing test -vet=all -race -timeout 3m ./...
+	$(GO) -C clienttest test -vet=all -race -timeout 3m ./...
+
+race: test-deps ## run every test and all random cases with the race detector; takes half an hour
+	SIGNALBOX_ALL_CASES=1 $(TEST) -race -timeout 30m ./...
 
 test-deps: ## install what the tests need and the machine lacks
 	@./.ci/test-deps

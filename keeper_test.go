@@ -1,8 +1,14 @@
 package signalbox
 
 import (
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/internal/ledger"
 )
 
 // A lease whose end is near may not wait long for the answer to its renewal. The others in need of one may, and go in
@@ -34,5 +40,29 @@ func TestUrgentRenewalHurriesNobody(t *testing.T) {
 	}
 	if len(leases) > 0 {
 		t.Fatalf("%d leases are left over", len(leases))
+	}
+}
+
+// Two renewals of a lease can be answered at once: its own, and that of the lease whose place it has taken in this process.
+// What goes wrong here is seen by the race detector.
+func TestAnHeirTakesTwoAnswersAtOnce(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: difftest.Redis(t).Addr, MaxRetries: -1})
+	defer client.Close()
+	box := New(client)
+	defer box.Close()
+	heir, err := box.Mutex("m").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := &Lease{grant: heir.grant, heir: heir}
+	var answers sync.WaitGroup
+	for _, lease := range []*Lease{before, heir} {
+		answers.Go(func() { lease.renewed(time.Now(), ledger.Lost, ledger.ErrUnavailable) })
+		answers.Go(func() { lease.renewed(time.Now(), ledger.Held, nil) })
+	}
+	answers.Wait()
+	if err := heir.Release(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -17,11 +17,10 @@ import (
 // had been sent. A process that is paused cannot see that; what must hold even then checks Token.
 type Lease struct {
 	grant
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	wanted   chan struct{} // closed when somebody waits
-	duty     duty
-	renewals int // failed in a row; the keeper's
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wanted chan struct{} // closed when somebody waits
+	duty   duty
 
 	mu       sync.Mutex
 	relay    *relay // nil but with LocalHandoff
@@ -37,6 +36,7 @@ type Lease struct {
 	due      time.Time // of the next renewal
 	timer    *time.Timer
 	replicas int
+	renewals int           // failed in a row; an heir hears of its predecessor's, too, beside its own
 	trouble  error         // of the last renewal, nil if it succeeded
 	released chan struct{} // made by the first Release, closed when it is done
 	outcome  error         // of that one
@@ -318,16 +318,16 @@ func (l *Lease) renewed(sent time.Time, hold ledger.Hold, err error) {
 	case err != nil && l.box.stopping.Err() != nil:
 		// Close interrupted the renewal. It ends the lease too, and releases it.
 	case err != nil && ledger.Retryable(err):
-		l.renewals++
 		l.mu.Lock()
 		l.trouble = err
+		l.renewals++
+		failed := l.renewals
 		l.mu.Unlock()
-		pause := min(backoff(l.box.claim), l.ttl/20) << min(l.renewals, 4)
+		pause := min(backoff(l.box.claim), l.ttl/20) << min(failed, 4)
 		l.box.keeper.schedule(&l.duty, time.Now().Add(pause))
 	case err != nil:
 		l.end(errors.Join(fmt.Errorf("%w: %q", ErrLeaseLost, l.resource.Name), err))
 	case hold == ledger.Held || hold == ledger.Wanted:
-		l.renewals = 0
 		l.extend(sent)
 		if hold == ledger.Wanted {
 			l.want()
@@ -346,7 +346,7 @@ func (l *Lease) extend(sent time.Time) {
 		return
 	}
 	lag, told := max(time.Since(l.due), 0), l.told
-	l.trouble = nil
+	l.trouble, l.renewals = nil, 0
 	l.deadline = sent.Add(l.ttl - margin(l.ttl))
 	l.timer.Reset(time.Until(l.deadline))
 	l.due = l.box.keeper.align(sent.Add(l.ttl/3), l.ttl/3)

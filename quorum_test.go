@@ -16,6 +16,7 @@ import (
 
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/engine"
+	"github.com/signalbox-io/signalbox/internal/cases"
 	"github.com/signalbox-io/signalbox/internal/difftest"
 	"github.com/signalbox-io/signalbox/internal/faultproxy"
 	"github.com/signalbox-io/signalbox/internal/ledger"
@@ -186,7 +187,7 @@ func TestQuorumBearsTheLossOfAMinority(t *testing.T) {
 		}
 		b.cut(one, down...)
 		b.cut(two, down...)
-		lease, err := one.Mutex("m").Acquire(b.Context(), signalbox.TTL(2*time.Second))
+		lease, err := one.Mutex("m").Acquire(b.Context(), signalbox.TTL(10*time.Second))
 		b.must(err)
 		if got := lease.Servers(); got != len(b.addresses)-len(down) {
 			b.Errorf("held on %d servers", got)
@@ -217,7 +218,7 @@ func TestQuorumBearsAMinorityThatForgets(t *testing.T) {
 	t.Parallel()
 	overQuorums(t, func(b *quorumBench) {
 		one, two := b.process(), b.process()
-		lease, err := one.Mutex("m").Acquire(b.Context(), signalbox.TTL(time.Second))
+		lease, err := one.Mutex("m").Acquire(b.Context(), signalbox.TTL(3*time.Second))
 		b.must(err)
 		for i := range b.minority() {
 			b.must(b.direct[i].FlushAll(b.Context()).Err())
@@ -252,7 +253,7 @@ func TestQuorumTokensIncrease(t *testing.T) {
 		random := rand.New(rand.NewPCG(uint64(len(b.addresses)), 1)) //nolint:gosec // repeatable, not secret
 		processes := []*process{b.process(), b.process()}
 		last := int64(0)
-		for turn := range 200 {
+		for turn := range cases.Count(200) {
 			p := processes[turn%2]
 			b.cut(p, b.anyMinority(random)...)
 			// A connection that was cut may be found out by the request that uses it.
@@ -318,7 +319,7 @@ func TestQuorumLetsOneIn(t *testing.T) {
 func TestQuorumHolderStopsInTime(t *testing.T) {
 	t.Parallel()
 	overQuorums(t, func(b *quorumBench) {
-		const ttl = time.Second
+		const ttl = 2 * time.Second // a slow machine must not take it away
 		one, two := b.process(), b.process()
 		lease, err := one.Mutex("m").Acquire(b.Context(), signalbox.TTL(ttl))
 		b.must(err)

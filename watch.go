@@ -72,6 +72,7 @@ type watcher struct {
 	box      *Box
 	resource *ledger.Resource
 	heard    chan transport.Event
+	asked    time.Time // when the server was asked to publish; it does so for watchedFor claim times from then on, or longer
 }
 
 // run yields until that is enough (then it returns nil), or something ends it.
@@ -127,12 +128,15 @@ var errEnough = fmt.Errorf("enough")
 // look keeps the server publishing, has it publish what has expired, and yields a Snapshot if one is due. It returns when
 // to look again.
 func (w *watcher) look(ctx context.Context, snapshot bool, yield func(Event) bool) (time.Duration, error) {
-	claim := w.box.claim
+	claim, asked := w.box.claim, time.Now()
 	expiry, err := w.box.ledger.Watch(ctx, w.resource, watchedFor*claim)
 	if err != nil {
 		return 0, err
 	}
-	if snapshot {
+	// A loop that takes long keeps this from being asked in time, and then the server has published nothing for a while.
+	lapsed := time.Since(w.asked) > watchedFor*claim
+	w.asked = asked
+	if snapshot || lapsed {
 		state, err := w.box.ledger.Inspect(ctx, w.resource, inspectMost)
 		if err != nil {
 			return 0, err

@@ -3,7 +3,9 @@ package autocomplete_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"net"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -13,10 +15,17 @@ import (
 
 	"github.com/signalbox-io/signalbox/autocomplete"
 	"github.com/signalbox-io/signalbox/engine"
+	"github.com/signalbox-io/signalbox/internal/cases"
 	"github.com/signalbox-io/signalbox/internal/difftest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// Where the command line says nothing else.
+	if err := flag.Set("rapid.checks", strconv.Itoa(cases.Count(100))); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // client is one that counts its round trips.
 type client struct {

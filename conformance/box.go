@@ -43,7 +43,11 @@ var boxPromises = map[string]func(*bench){
 	"list":                             listNamesBusy,
 }
 
-const shortClaim = 300 * time.Millisecond
+const (
+	shortClaim = 300 * time.Millisecond
+	// longClaim is for what a slow machine must not disturb: a waiter that gets no processor for so long is taken for dead.
+	longClaim = 10 * time.Second
+)
 
 func (b *bench) lease(lease *signalbox.Lease, err error) *signalbox.Lease {
 	b.Helper()
@@ -95,7 +99,7 @@ func underLoad(b *bench) {
 	all := make([][turns]turn, clients)
 	var workers sync.WaitGroup
 	for client := range clients {
-		semaphore := b.box().Semaphore(b.name, limit)
+		semaphore := b.box(signalbox.Claim(longClaim)).Semaphore(b.name, limit)
 		workers.Go(func() {
 			for i := range turns {
 				own := &all[client][i]
@@ -119,7 +123,7 @@ func underLoad(b *bench) {
 			}
 		})
 	}
-	workers.Wait()
+	b.join(&workers)
 	b.nothingLeft()
 	var list []turn
 	for _, client := range all {
@@ -181,7 +185,7 @@ func cancelWhileWaiting(b *bench) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	done := b.start(ctx, b.box())
 	cancel()
-	err := <-done
+	err := awaited(b, "the end of the acquire", done)
 	b.is(err, context.Canceled)
 	if !strings.Contains(err.Error(), fmt.Sprintf("%q", b.name)) {
 		b.Fatalf("the error does not name the resource: %v", err)
@@ -228,6 +232,8 @@ func lateRequest(b *bench) {
 	box := b.hooked(&slow)
 	b.lease(box.Mutex(b.name + " first").Acquire(b.ctx))
 	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open() // also when the test fails: nothing that hangs there could be closed
 	slow.delay.Store(&gate)
 	ctx, cancel := context.WithCancel(b.ctx)
 	done := make(chan error, 1)
@@ -239,8 +245,8 @@ func lateRequest(b *bench) {
 	b.eventually("the request under way", func() bool { return slow.sent.Load() > before })
 	slow.delay.Store(nil) // the cancel overtakes
 	cancel()
-	b.is(<-done, context.Canceled)
-	close(gate)
+	b.is(awaited(b, "the end of the acquire", done), context.Canceled)
+	open()
 	b.nothingLeft()
 }
 
@@ -264,7 +270,7 @@ func cancelsRacingGrants(b *bench) {
 			}
 		})
 	}
-	workers.Wait()
+	b.join(&workers)
 	b.nothingLeft()
 }
 
@@ -280,10 +286,12 @@ func lostReplyOfRelease(b *bench) {
 }
 
 func renewal(b *bench) {
-	lease := b.lease(b.box().Mutex(b.name).Acquire(b.ctx, signalbox.TTL(200*time.Millisecond)))
+	const ttl = 800 * time.Millisecond
+	lease := b.lease(b.box().Mutex(b.name).Acquire(b.ctx, signalbox.TTL(ttl)))
 	first := lease.Deadline()
 	b.eventually("a lease that outlives its ttl twice", func() bool {
-		return lease.Deadline().Sub(first) > 400*time.Millisecond
+		b.must(lease.Err())
+		return lease.Deadline().Sub(first) > 2*ttl
 	})
 	b.must(lease.Err())
 	b.must(lease.Release(b.ctx))
@@ -292,10 +300,13 @@ func renewal(b *bench) {
 func renewalRetries(b *bench) {
 	var broken faults
 	box := b.hooked(&broken)
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Second)))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(3*time.Second)))
 	first := lease.Deadline()
 	broken.loseRequests.Store(2)
-	b.eventually("a renewal after two failed", func() bool { return lease.Deadline().After(first) })
+	b.eventually("a renewal after two failed", func() bool {
+		b.must(lease.Err())
+		return lease.Deadline().After(first)
+	})
 	b.must(lease.Err())
 	b.must(lease.Release(b.ctx))
 }
@@ -303,10 +314,15 @@ func renewalRetries(b *bench) {
 func lateRenewal(b *bench) {
 	var slow faults
 	box := b.hooked(&slow)
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Second)))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(3*time.Second)))
 	first := lease.Deadline()
-	b.eventually("a renewal, so that the server knows its script", func() bool { return lease.Deadline().After(first) })
+	b.eventually("a renewal, so that the server knows its script", func() bool {
+		b.must(lease.Err())
+		return lease.Deadline().After(first)
+	})
 	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open() // also when the test fails: nothing that hangs there could be closed
 	slow.delay.Store(&gate)
 	before := slow.sent.Load()
 	b.eventually("another under way", func() bool { return slow.sent.Load() > before })
@@ -314,7 +330,7 @@ func lateRenewal(b *bench) {
 	b.must(lease.Release(b.ctx))
 	b.nothingLeft()
 	next := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
-	close(gate)
+	open()
 	b.must(box.Close()) // returns when the renewal has been answered
 	b.is(lease.Err(), signalbox.ErrReleased)
 	equal(b, "leases", b.inspect().Leases, 1)
@@ -325,11 +341,11 @@ func lateRenewal(b *bench) {
 
 func forceReachesHolder(b *bench) {
 	box := b.box()
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(600*time.Millisecond)))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(2*time.Second)))
 	ok, err := b.box().Force(b.ctx, b.name, lease.ID())
 	b.must(err)
 	equal(b, "ended", ok, true)
-	<-lease.Done() // no inbox is open: the renewal is told
+	b.ends(lease) // no inbox is open: the renewal is told
 	b.is(lease.Err(), signalbox.ErrForced)
 	b.is(lease.Release(b.ctx), signalbox.ErrForced)
 }
@@ -340,7 +356,7 @@ func forceReachesWaiter(b *bench) {
 	ok, err := b.box().Force(b.ctx, b.name, b.inspect().Queue[0].ID)
 	b.must(err)
 	equal(b, "ended", ok, true)
-	b.is(<-done, signalbox.ErrForced)
+	b.is(awaited(b, "the end of the waiter", done), signalbox.ErrForced)
 	b.must(holder.Release(b.ctx))
 	b.nothingLeft()
 }
@@ -350,7 +366,7 @@ func closeEndsAll(b *bench) {
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx))
 	done := b.start(b.ctx, box)
 	b.must(box.Close())
-	b.is(<-done, signalbox.ErrClosed)
+	b.is(awaited(b, "the end of the waiter", done), signalbox.ErrClosed)
 	b.is(lease.Err(), signalbox.ErrClosed)
 	b.must(lease.Release(b.ctx))
 	_, err := box.Mutex(b.name).TryAcquire(b.ctx)
@@ -366,7 +382,7 @@ func waitingIsSilent(b *bench) {
 	// One for the version, one to acquire, one once the inbox is open.
 	b.eventually("three commands", func() bool { return count.sent.Load() == 3 })
 	b.must(holder.Release(b.ctx))
-	b.must(<-done)
+	b.must(awaited(b, "the waiter's turn", done))
 	b.eventually("one to release", func() bool { return count.sent.Load() >= 4 })
 	if n := count.sent.Load(); n > 4 {
 		b.Fatalf("%d commands where 4 are enough", n)
@@ -378,7 +394,7 @@ func lostMessage(b *bench) {
 	done := b.start(b.ctx, b.box(signalbox.Claim(shortClaim)))
 	b.cutInboxes()
 	b.must(holder.Release(b.ctx))
-	b.must(<-done)
+	b.must(awaited(b, "the waiter's turn", done))
 }
 
 // cutInboxes cuts every connection for messages, on every node of a Cluster.
@@ -403,7 +419,7 @@ func serverGone(b *bench) {
 	box := b.hooked(&broken, signalbox.Claim(shortClaim))
 	done := b.start(b.ctx, box)
 	broken.loseRequests.Store(1 << 40)
-	b.is(<-done, signalbox.ErrUnavailable)
+	b.is(awaited(b, "the end of the waiter", done), signalbox.ErrUnavailable)
 	broken.loseRequests.Store(0)
 	b.must(holder.Release(b.ctx))
 	b.nothingLeft()
@@ -433,7 +449,7 @@ func heavyIsTold(b *bench) {
 	b.eventually("a waiter", func() bool { return b.inspect().Waiters == 1 })
 	_, err := box.Resize(b.ctx, b.name, 2)
 	b.must(err)
-	b.is(<-done, signalbox.ErrTooHeavy)
+	b.is(awaited(b, "the end of the waiter", done), signalbox.ErrTooHeavy)
 	b.must(holder.Release(b.ctx))
 	_, err = box.Resize(b.ctx, b.name, 0)
 	b.must(err)
@@ -444,14 +460,14 @@ func placeInQueue(b *bench) {
 	first := b.start(b.ctx, b.box())
 	told := make(chan signalbox.Waiting, 10)
 	second := b.start(b.ctx, b.box(), signalbox.OnWait(func(w signalbox.Waiting) { told <- w }))
-	waiting := <-told
+	waiting := awaited(b, "the place in the queue", told)
 	equal(b, "waiters ahead", waiting.Ahead, 1)
 	if waiting.Next <= 0 || waiting.Next > signalbox.DefaultTTL {
 		b.Fatalf("next lease expires in %v", waiting.Next)
 	}
 	b.must(holder.Release(b.ctx))
-	b.must(<-first)
-	b.must(<-second)
+	b.must(awaited(b, "the first waiter's turn", first))
+	b.must(awaited(b, "the second waiter's turn", second))
 }
 
 func doEndsWithLease(b *bench) {
@@ -469,7 +485,7 @@ func doEndsWithLease(b *bench) {
 		b.must(err)
 		<-ctx.Done()
 		return context.Cause(ctx)
-	}, signalbox.TTL(300*time.Millisecond))
+	}, signalbox.TTL(2*time.Second)) // the renewal is told, and must not come too late for that
 	b.is(err, signalbox.ErrForced)
 }
 

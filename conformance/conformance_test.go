@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -14,12 +15,16 @@ import (
 	"github.com/signalbox-io/signalbox/internal/difftest"
 )
 
+// Each server has a suite of its own, which waits more than it works, so they run beside one another, and leaks are looked
+// for when all are over.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 // exercise runs the suite over clients with the given way to connect.
 func exercise(t *testing.T, addr string, dialer func(context.Context, string, string) (net.Conn, error)) {
 	t.Helper()
 	conformance.Exercise(t, func(t *testing.T) redis.UniversalClient {
 		client := redis.NewClient(&redis.Options{
-			Addr: addr, Dialer: dialer, MaxRetries: -1, ContextTimeoutEnabled: true,
+			Addr: addr, Dialer: dialer, MaxRetries: -1, ContextTimeoutEnabled: true, ReadTimeout: time.Minute, // contexts decide
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		})
 		t.Cleanup(func() {
@@ -32,12 +37,12 @@ func exercise(t *testing.T, addr string, dialer func(context.Context, string, st
 }
 
 func TestRedis(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	t.Run("suite", func(t *testing.T) { exercise(t, difftest.Redis(t).Addr, nil) })
 }
 
 func TestEngineOverTCP(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	t.Run("suite", func(t *testing.T) {
 		exercise(t, serveEngine(t), nil)
 	})
@@ -65,7 +70,7 @@ func serveEngine(t *testing.T) string {
 }
 
 func TestEngineInProcess(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	t.Run("suite", func(t *testing.T) {
 		e := openEngine(t)
 		exercise(t, "engine", func(context.Context, string, string) (net.Conn, error) { return e.Dial() })

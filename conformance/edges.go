@@ -68,7 +68,7 @@ func ttlBelowClaim(b *bench) {
 	first := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
 	var broken faults
 	box := b.hooked(&broken, signalbox.Claim(signalbox.DefaultClaim))
-	granted := make(chan *signalbox.Lease)
+	granted := make(chan *signalbox.Lease, 1)
 	queued := make(chan signalbox.Waiting, 1)
 	go func() {
 		lease, err := box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(300*time.Millisecond),
@@ -78,9 +78,9 @@ func ttlBelowClaim(b *bench) {
 		}
 		granted <- lease
 	}()
-	<-queued
+	awaited(b, "a place in the queue", queued)
 	b.must(first.Release(b.ctx))
-	lease := <-granted
+	lease := awaited(b, "the waiter's turn", granted)
 	if lease == nil {
 		return
 	}
@@ -110,7 +110,7 @@ func closeDuringRenewals(b *bench) {
 	const count = 200
 	leases := make([]*signalbox.Lease, count)
 	for i := range leases {
-		leases[i] = b.lease(box.Semaphore(b.name, count).Acquire(b.ctx, signalbox.TTL(6*time.Second)))
+		leases[i] = b.lease(box.Semaphore(b.name, count).Acquire(b.ctx, signalbox.TTL(9*time.Second)))
 	}
 	b.eventually("renewals that hang", network.hangs.Load)
 	b.must(box.Close())
@@ -126,12 +126,7 @@ func closeWithoutServer(b *bench) {
 	box := b.hooked(&broken)
 	b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Hour)))
 	broken.loseRequests.Store(1 << 30)
-	closed := make(chan error)
+	closed := make(chan error, 1)
 	go func() { closed <- box.Close() }()
-	select {
-	case err := <-closed:
-		b.must(err)
-	case <-b.ctx.Done():
-		b.Fatal("Close still waits")
-	}
+	b.must(awaited(b, "the end of Close", closed))
 }

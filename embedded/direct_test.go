@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -29,7 +30,7 @@ func TestConformance(t *testing.T) {
 	dial := func(t *testing.T) redis.UniversalClient {
 		client := redis.NewClient(&redis.Options{
 			Dialer:     func(context.Context, string, string) (net.Conn, error) { return e.Dial() },
-			MaxRetries: -1, Addr: "engine", ContextTimeoutEnabled: true,
+			MaxRetries: -1, Addr: "engine", ContextTimeoutEnabled: true, ReadTimeout: time.Minute, // contexts decide
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		})
 		t.Cleanup(func() {

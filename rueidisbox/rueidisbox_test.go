@@ -14,6 +14,9 @@ import (
 	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
+// The suites wait more than they work, so they run beside each other, and leaks are looked for when both are over.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 // newClient returns a client as its users make one, closed at the end of the test.
 func newClient(t *testing.T, option rueidis.ClientOption) rueidis.Client {
 	t.Helper()
@@ -40,14 +43,14 @@ func exercise(t *testing.T, option rueidis.ClientOption) {
 }
 
 func TestRedis(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	t.Run("suite", func(t *testing.T) {
 		exercise(t, rueidis.ClientOption{InitAddress: []string{difftest.Redis(t).Addr}})
 	})
 }
 
 func TestEngineOverTCP(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	t.Run("suite", func(t *testing.T) {
 		exercise(t, rueidis.ClientOption{InitAddress: []string{serve(t)}, DisableCache: true})
 	})

@@ -22,7 +22,7 @@ func TestCluster(t *testing.T) {
 		conformance.Exercise(t, func(t *testing.T) redis.UniversalClient {
 			client := redis.NewClusterClient(&redis.ClusterOptions{
 				Addrs:      strings.Split(strings.TrimPrefix(cluster.URL(), "redis+cluster://"), ","),
-				MaxRetries: -1, ContextTimeoutEnabled: true,
+				MaxRetries: -1, ContextTimeoutEnabled: true, ReadTimeout: time.Minute, // contexts decide
 				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 			})
 			t.Cleanup(func() {

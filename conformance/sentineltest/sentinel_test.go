@@ -19,7 +19,7 @@ func TestSentinel(t *testing.T) {
 	t.Run("suite", func(t *testing.T) {
 		conformance.Exercise(t, func(t *testing.T) redis.UniversalClient {
 			client := redis.NewFailoverClient(&redis.FailoverOptions{
-				SentinelAddrs: addrs, MasterName: master, MaxRetries: -1, ContextTimeoutEnabled: true,
+				SentinelAddrs: addrs, MasterName: master, MaxRetries: -1, ContextTimeoutEnabled: true, ReadTimeout: time.Minute, // contexts decide
 			})
 			t.Cleanup(func() {
 				if err := client.Close(); err != nil {

@@ -144,6 +144,37 @@ func (l *Load) await(what string, ok func() bool) {
 	})
 }
 
+// stuck is how long a whole test may take: much longer than any, and well below what go test allows.
+const stuck = 4 * time.Minute
+
+// guard ends the process when a test does not end: a call that heeds neither its context nor a close leaves nothing else
+// to do. Where it hangs is in the stacks that a panic prints.
+func guard(t *testing.T) {
+	name := t.Name()
+	watchdog := time.AfterFunc(stuck, func() { panic(fmt.Sprintf("%s: not over after %v", name, stuck)) })
+	t.Cleanup(func() { watchdog.Stop() })
+}
+
+// Patient returns a context for what must not wait for ever. It ends much later than anything takes.
+func Patient(t *testing.T) context.Context {
+	ctx, done := context.WithTimeout(t.Context(), starved)
+	t.Cleanup(done)
+	return ctx
+}
+
+// Awaited returns what comes from a channel, which may be closed to say so. It gives up as Await does.
+func Awaited[T any](t *testing.T, what string, from <-chan T) (value T) {
+	t.Helper()
+	giveUp := time.NewTimer(starved + 30*time.Second)
+	defer giveUp.Stop()
+	select {
+	case value = <-from:
+	case <-giveUp.C:
+		t.Fatalf("never came: %s", what)
+	}
+	return value
+}
+
 // Await polls until ok holds. It gives up much later than anything takes.
 func Await(t *testing.T, what string, ok func() bool) {
 	t.Helper()

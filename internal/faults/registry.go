@@ -58,6 +58,7 @@ var Registry = []Fault{
 func Begin(t *testing.T) Fault {
 	t.Helper()
 	t.Parallel()
+	guard(t)
 	name, _ := strings.CutPrefix(t.Name(), "Test")
 	for _, fault := range Registry {
 		if fault.Name == name {

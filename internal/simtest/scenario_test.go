@@ -132,6 +132,32 @@ func TestAMendedStateExpires(t *testing.T) {
 	})
 }
 
+// A watcher whose loop takes longer than the server publishes without being asked again sees a Snapshot of what it missed.
+func TestASlowWatcherSeesWhatItMissed(t *testing.T) {
+	play(t, time.Second, 2, func(s *scene) {
+		const slow = time.Minute
+		ctx, cancel := context.WithTimeout(s.ctx, 2*slow)
+		defer cancel()
+		time.AfterFunc(5*time.Second, func() { s.release(s.acquire(1, time.Second)) })
+		held := make(chan *signalbox.Lease, 1)
+		time.AfterFunc(slow/2, func() { held <- s.acquire(1, time.Second) })
+		seen := int64(0)
+		for event, err := range s.boxes[0].Watch(ctx, resourceName(0)) {
+			if err != nil {
+				t.Errorf("it has not learned of the second grant: %v", err)
+			}
+			if event.What == signalbox.LeaseGranted && seen == 0 {
+				seen = event.Token
+				time.Sleep(slow)
+			}
+			if event.What == signalbox.Snapshot && seen > 0 && event.State.Token > seen {
+				break
+			}
+		}
+		s.release(<-held)
+	})
+}
+
 // evict deletes the state, the leases, the queue or the seen of the resource.
 func (s *scene) evict(key int) {
 	s.Helper()

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/signalbox-io/signalbox/internal/cases"
 )
 
 func TestMain(m *testing.M) {
@@ -19,7 +21,7 @@ var fixedSeeds = []uint64{1, 2, 3, 4, 5, 6, 7, 8, 1004, 1092, 1168, 1171, 2004, 
 // TestSeeds runs the fixed seeds; SEED=n runs that one alone, with its trace if it fails; SEEDS=n searches n seeds
 // from 1000 on, or from FROM=n.
 func TestSeeds(t *testing.T) {
-	seeds := fixedSeeds
+	seeds := cases.Few(fixedSeeds)
 	if chosen := chosenSeeds(t); chosen != nil {
 		seeds = chosen
 	}
@@ -34,7 +36,7 @@ func TestSeeds(t *testing.T) {
 // TestSeedsWithDataThatIsKept is TestSeeds on an engine that keeps its data, and is ended and started again in the
 // middle: no restart excuses anything.
 func TestSeedsWithDataThatIsKept(t *testing.T) {
-	seeds := []uint64{1, 2, 3, 4, 5, 6}
+	seeds := cases.Few([]uint64{1, 2, 3, 4, 5, 6})
 	if chosen := chosenSeeds(t); chosen != nil {
 		seeds = chosen
 	}
@@ -51,7 +53,7 @@ func TestSeedsWithDataThatIsKept(t *testing.T) {
 // TestWorkloads is the same for each workload: its first three seeds, and those that have found something once.
 func TestWorkloads(t *testing.T) {
 	for name := range workloads {
-		seeds := append([]uint64{1, 2, 3}, foundIn[name]...)
+		seeds := cases.Few(append([]uint64{1, 2, 3}, foundIn[name]...))
 		if chosen := chosenSeeds(t); chosen != nil {
 			seeds = chosen
 		}

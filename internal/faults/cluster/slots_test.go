@@ -60,19 +60,19 @@ func TestClusterScriptStopped(t *testing.T) {
 	}
 	defer box.Close()
 	name, waits := t.Name(), make(chan signalbox.Waiting, 10)
-	first, err := box.Mutex(name).Acquire(t.Context())
+	first, err := box.Mutex(name).Acquire(faults.Patient(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	acquired := make(chan *signalbox.Lease, 1)
 	go func() {
-		lease, err := box.Mutex(name).Acquire(t.Context(), signalbox.OnWait(func(w signalbox.Waiting) { waits <- w }))
+		lease, err := box.Mutex(name).Acquire(faults.Patient(t), signalbox.OnWait(func(w signalbox.Waiting) { waits <- w }))
 		if err != nil {
 			t.Error(err)
 		}
 		acquired <- lease
 	}()
-	<-waits
+	faults.Awaited(t, "a place in the queue", waits)
 	released := make(chan error, 1)
 	owner := c.PrimaryOf(name)
 	c.MigrateSlot(name, func(stage topology.Stage) {
@@ -83,10 +83,10 @@ func TestClusterScriptStopped(t *testing.T) {
 		go func() { released <- first.Release(context.Background()) }()
 		faults.Await(t, "a script that is stopped", func() bool { return owner.Refusals(t, "ERR") > before })
 	})
-	if err := <-released; err != nil {
+	if err := faults.Awaited(t, "the release", released); err != nil {
 		t.Errorf("the release: %v", err)
 	}
-	next := <-acquired
+	next := faults.Awaited(t, "the waiter's turn", acquired)
 	if next == nil {
 		return
 	}

@@ -90,7 +90,7 @@ func TestClockAhead(t *testing.T) {
 	p.promote()
 	next := acquire(t, second, "m")
 	larger(t, early, next)
-	<-early.Done() // its renewal finds nothing
+	faults.Awaited(t, "the end of the lease", early.Done()) // its renewal finds nothing
 	if !errors.Is(early.Err(), signalbox.ErrLeaseLost) || next.Err() != nil {
 		t.Errorf("the first was to be told: %v, %v", early.Err(), next.Err())
 	}

@@ -24,7 +24,7 @@ func TestLastWritesLost(t *testing.T) {
 		t.Errorf("two were to hold at once: %v, %v", lost.Err(), next.Err())
 	}
 	larger(t, lost, next)
-	<-lost.Done() // its renewal finds nothing
+	faults.Awaited(t, "the end of the lease", lost.Done()) // its renewal finds nothing
 	if !errors.Is(lost.Err(), signalbox.ErrLeaseLost) || next.Err() != nil {
 		t.Errorf("the first was to be told: %v, %v", lost.Err(), next.Err())
 	}

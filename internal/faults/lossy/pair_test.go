@@ -74,7 +74,7 @@ func (p *pair) box() *signalbox.Box {
 
 func acquire(t *testing.T, box *signalbox.Box, name string) *signalbox.Lease {
 	t.Helper()
-	lease, err := box.Mutex(name).Acquire(t.Context(), signalbox.TTL(20*time.Second))
+	lease, err := box.Mutex(name).Acquire(faults.Patient(t), signalbox.TTL(20*time.Second))
 	must(t, err)
 	return lease
 }

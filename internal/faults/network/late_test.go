@@ -1,7 +1,6 @@
 package network_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -30,7 +29,7 @@ func TestPartition(t *testing.T) {
 	}
 	defer box.Close()
 	for range 2 {
-		witness, err := box.Mutex(t.Name()+" witness").Acquire(t.Context(), signalbox.TTL(faults.TTL))
+		witness, err := box.Mutex(t.Name()+" witness").Acquire(faults.Patient(t), signalbox.TTL(faults.TTL))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +44,7 @@ func TestPartition(t *testing.T) {
 		}
 		s.Failures(10)
 		s.proxy.Restore()
-		if err := witness.Release(context.Background()); !errors.Is(err, signalbox.ErrLeaseLost) {
+		if err := witness.Release(faults.Patient(t)); !errors.Is(err, signalbox.ErrLeaseLost) {
 			t.Errorf("the release of a lease that had expired: %v", err)
 		}
 		s.Turns(1)

@@ -104,6 +104,8 @@ func startHolder(t *testing.T, url string) *holder {
 
 func (h *holder) line(t *testing.T) string {
 	t.Helper()
+	giveUp := context.AfterFunc(faults.Patient(t), func() { _ = h.process.Kill() }) // then there is no line any more
+	defer giveUp()
 	line, err := h.stdout.ReadString('\n')
 	if err != nil {
 		t.Fatalf("the holder said %q and ended: %v", line, err)
@@ -130,7 +132,7 @@ func TestHolderSuspended(t *testing.T) {
 	token, err := strconv.ParseInt(h.line(t), 10, 64)
 	must(t, err)
 	must(t, h.process.Signal(syscall.SIGSTOP))
-	next, err := box.Mutex(contested).Acquire(t.Context()) // once the lease of the other is over
+	next, err := box.Mutex(contested).Acquire(faults.Patient(t)) // once the lease of the other is over
 	must(t, err)
 	if next.Token() <= token {
 		t.Errorf("L2: token %d after %d", next.Token(), token)

@@ -3,7 +3,6 @@
 package server_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -21,17 +20,17 @@ func TestServerSuspended(t *testing.T) {
 	}
 	defer box.Close()
 	for range 2 {
-		witness, err := box.Mutex(t.Name()+" witness").Acquire(t.Context(), signalbox.TTL(faults.TTL))
+		witness, err := box.Mutex(t.Name()+" witness").Acquire(faults.Patient(t), signalbox.TTL(faults.TTL))
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Pause()
-		<-witness.Done()
+		faults.Awaited(t, "the end of the lease", witness.Done())
 		over := time.Now().Add(faults.TTL / 10) // the margin that a holder stops before the server
 		s.Failures(10)
 		faults.Await(t, "the end of the lease on the server", func() bool { return time.Now().After(over) })
 		s.Resume()
-		if err := witness.Release(context.Background()); !errors.Is(err, signalbox.ErrLeaseLost) {
+		if err := witness.Release(faults.Patient(t)); !errors.Is(err, signalbox.ErrLeaseLost) {
 			t.Errorf("the release of a lease that had expired: %v", err)
 		}
 		s.Turns(1)
