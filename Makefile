@@ -5,8 +5,9 @@ MODULE := github.com/signalbox-io/signalbox
 TOOL := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-# What waits more than it works, for leases that expire and servers that start, runs beside what works.
-TEST := $(GO) test -vet=all -p 3 -parallel 4
+# Tests that wait more than they work, for leases that expire and servers that start, run beside those that work. (Three
+# packages at once on two processors are a minute less, and now and then a lease that expires in the middle of its test.)
+TEST := $(GO) test -vet=all -parallel 4
 
 # Packages without a goroutine or a lock of their own, where the race detector has nothing to see and makes everything
 # several times as slow (internal/tidytest holds them to that). The clients of racelab are goroutines, but its world lets
