@@ -268,6 +268,55 @@ func mendedByARewriteOnly(t *testing.T) {
 	must(t, w.l.Close())
 }
 
+// The first sync of a process is of what the one before has left to the system. If it fails the log does not begin, but
+// the system may have dropped what it still shows: the process after that must know, since its own syncs succeed.
+func TestAFirstSyncThatFailsIsRememberedForTheNextProcess(t *testing.T) {
+	for _, folders := range []bool{false, true} {
+		d := memory()
+		w := &work{l: start(t, d, aof.Options{Policy: aof.Never})}
+		must(t, w.add(3))
+		d = d.Restart()
+		set, err := aof.Open(d, aof.DefaultNames)
+		must(t, err)
+		if folders {
+			d.FailFolderSyncs(1)
+		} else {
+			d.FailSyncs(1)
+		}
+		if _, err := set.Start(aof.Options{}); !errors.Is(err, syscall.EIO) {
+			t.Fatalf("%v, want that the log does not begin", err)
+		}
+		must(t, set.Close())
+		set, err = aof.Open(d, aof.DefaultNames)
+		must(t, err)
+		if !set.Unsynced {
+			t.Errorf("of a folder: %v: the next process takes what it loads for durable", folders)
+		}
+		must(t, set.Close())
+	}
+}
+
+// So is that of a file that is cut to its last whole request.
+func TestATrimWhoseSyncFailsIsRememberedForTheNextProcess(t *testing.T) {
+	d := memory()
+	w := &work{l: start(t, d, aof.Options{Policy: aof.Never})}
+	must(t, w.add(3))
+	d = d.Restart()
+	set, err := aof.Open(d, aof.DefaultNames)
+	must(t, err)
+	d.FailSyncs(1)
+	if err := set.Trim(int64(len(request(1)))); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("%v, want that the sync fails", err)
+	}
+	must(t, set.Close())
+	set, err = aof.Open(d, aof.DefaultNames)
+	must(t, err)
+	if !set.Unsynced {
+		t.Error("the next process takes what it loads for durable")
+	}
+	must(t, set.Close())
+}
+
 func TestFullDiskIsFoundAndRecovers(t *testing.T) {
 	for room := range int64(3 * len(request(1))) {
 		d := memory()

@@ -190,13 +190,16 @@ func (s *Set) Start(options Options) (*Log, error) {
 
 // openFirst opens the last incremental file, or makes the first one.
 func (l *Log) openFirst(files []Source) (err error) {
+	if l.listed && len(files) > 0 {
+		if err := firstSync(l.d, l.names, files); err != nil {
+			return err
+		}
+	}
 	if n := len(l.manifest.Incrs); n > 0 && l.listed {
 		last := files[len(files)-1]
 		l.current = appendFile{seq: last.Seq, size: last.SizeBytes}
-		if l.current.file, err = l.d.Append(l.names.in(last.Name)); err != nil {
-			return err
-		}
-		return l.firstSync()
+		l.current.file, err = l.d.Append(l.names.in(last.Name))
+		return err
 	}
 	name := l.names.incr(l.nextIncr)
 	l.current = appendFile{seq: l.nextIncr}
@@ -216,14 +219,28 @@ func (l *Log) openFirst(files []Source) (err error) {
 	return nil
 }
 
-// firstSync makes durable what the process before has left to the system: what the last file holds, and the names. It
-// may have been killed between the renaming of a manifest and the sync of the folder; a power cut would bring
-// the manifest before back, which does not name the file that we are about to append to.
-func (l *Log) firstSync() error {
-	if err := errors.Join(l.current.file.Sync(), l.d.SyncFolder(l.names.Folder)); err != nil {
-		return errors.Join(err, l.current.file.Close())
+// firstSync makes durable what the process before has left to the system: what the files hold, and the names. All
+// files, since a Redis syncs one that it goes on from in the background, or has only the one that we took over; what is
+// durable already costs nothing. The process before may also have been killed between the renaming of a manifest and the
+// sync of the folder; a power cut would bring the manifest before back, which does not name the file that we are
+// about to append to.
+func firstSync(d disk.Disk, names Names, files []Source) error {
+	var err error
+	for _, file := range files {
+		err = errors.Join(err, syncFile(d, names.in(file.Name)))
+	}
+	if err = errors.Join(err, d.SyncFolder(names.Folder)); err != nil {
+		return errors.Join(err, markUnsynced(d, names))
 	}
 	return nil
+}
+
+func syncFile(d disk.Disk, name string) error {
+	file, err := d.Append(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
 }
 
 // clock ticks until the Log is closed.

@@ -25,7 +25,7 @@ func (n Names) in(file string) string { return n.Folder + "/" + file }
 // Manifest is the name of the manifest in the folder.
 func (n Names) Manifest() string { return n.File + manifestSuffix }
 
-// unsynced is the file whose presence says that a sync has failed: see Log.fail.
+// unsynced is the file whose presence says that a sync has failed: see markUnsynced.
 func (n Names) unsynced() string { return n.File + ".unsynced" }
 
 func (n Names) tempManifest() string { return tempPrefix + n.Manifest() }

@@ -153,25 +153,6 @@ func TestManifestSurvivesItsText(t *testing.T) {
 	}
 }
 
-func TestRewriteRule(t *testing.T) {
-	for _, c := range []struct {
-		now, base, least int64
-		percent          int
-		want             bool
-	}{
-		{200, 100, 64, 100, true},
-		{199, 100, 64, 100, false},
-		{64, 1, 64, 100, false},
-		{65, 0, 64, 100, true},
-		{1 << 62, 1, 1, 0, false},
-		{1 << 62, 1, 1, 100, true},
-	} {
-		if got := aof.ShouldRewrite(c.now, c.base, c.percent, c.least); got != c.want {
-			t.Errorf("%+v: %v", c, got)
-		}
-	}
-}
-
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte("file \"a b.1.base.rdb\" seq 1 type b\nfile a.1.incr.aof seq 1 type i\n"))
 	f.Add([]byte("# x\nfile a seq -9 type h other 1\n"))

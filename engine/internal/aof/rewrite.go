@@ -291,14 +291,3 @@ func (l *Log) removeHistory() {
 	defer l.mu.Unlock()
 	l.manifest, l.leftover = next, failed
 }
-
-// ShouldRewrite is the rule of auto-aof-rewrite-percentage and auto-aof-rewrite-min-size: the files have
-// grown by so many percent since the last rewrite, and are larger than the least. 0 percent is never.
-func ShouldRewrite(currentBytes, baseBytes int64, percent int, minBytes int64) bool {
-	if percent <= 0 || currentBytes <= minBytes {
-		return false
-	}
-	baseBytes = max(baseBytes, 1)
-	growth := float64(currentBytes)/float64(baseBytes)*100 - 100
-	return growth >= float64(percent)
-}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/signalbox-io/signalbox/engine/internal/disk"
 )
 
 // round writes what is pending, syncs if the policy is Always, and gives a rewrite that has begun
@@ -123,18 +125,24 @@ func (l *Log) sync() {
 }
 
 // fail notes that what is in an incremental file may be lost: in memory, and with a file for the process that comes
-// after this one, if it is killed. The next sync would tell that one that all is well, and a power cut would then leave
-// a hole before all that it has promised. The file need not be durable: after a power cut the hole is there to see.
-// If it cannot be made the disk is worse off than we can help. syncing is the caller's, mu is held before and after.
+// after this one, if it is killed. syncing is the caller's, mu is held before and after.
 func (l *Log) fail(seq int64, err error) {
 	l.unsynced, l.syncErr, l.hurt = true, err, max(l.hurt, seq)
 	l.mu.Unlock()
-	file, createErr := l.d.Create(l.names.in(l.names.unsynced()))
-	if createErr == nil {
-		createErr = file.Close()
-	}
+	markErr := markUnsynced(l.d, l.names)
 	l.mu.Lock()
-	l.syncErr = errors.Join(l.syncErr, createErr)
+	l.syncErr = errors.Join(l.syncErr, markErr)
+}
+
+// markUnsynced tells the next process of a sync that has failed. The next sync would say that all is well, and a power
+// cut would then leave a hole before all that was promised. The file need not be durable: after a power cut the hole is
+// there to see. If it cannot be made the disk is worse off than we can help.
+func markUnsynced(d disk.Disk, names Names) error {
+	file, err := d.Create(names.in(names.unsynced()))
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // Status is what INFO tells.

@@ -152,7 +152,9 @@ func (s *Set) Trim(sizeBytes int64) error {
 		return err
 	}
 	if err = file.Truncate(sizeBytes); err == nil {
-		err = file.Sync()
+		if err = file.Sync(); err != nil {
+			err = errors.Join(err, markUnsynced(s.d, s.names))
+		}
 	}
 	return errors.Join(err, file.Close())
 }

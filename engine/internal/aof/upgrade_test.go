@@ -41,6 +41,24 @@ func TestOldFileIsTakenOverWhereverThePowerFails(t *testing.T) {
 	}
 }
 
+// The old file may be one that its Redis has not synced to the end: it becomes a base, and only the last file may be torn.
+func TestAnOldFileIsDurableBeforeAnythingFollowsIt(t *testing.T) {
+	d := memory()
+	f, err := d.Create(aof.DefaultNames.File)
+	must(t, err)
+	for n := range 4 {
+		_, err := f.Write(request(n + 1))
+		must(t, err)
+	}
+	must(t, f.Close())
+	w := &work{l: start(t, d, aof.Options{Policy: aof.Always}), last: 4}
+	must(t, w.add(1))
+	for seed := range uint64(20) {
+		wantNumbers(t, d.PowerCut(seed), 5)
+	}
+	must(t, w.l.Close())
+}
+
 func TestOldFileIsLeftAloneBesideASet(t *testing.T) {
 	d := old(t)
 	w := &work{l: start(t, d, aof.Options{})}

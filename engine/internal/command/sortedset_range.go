@@ -177,6 +177,9 @@ func zrangestore(c *Ctx) error {
 	result.Within(&c.Space.Limits)
 	if found {
 		from, to := request.ranks(source)
+		if request.by == byRank && to-from >= c.Space.Limits.SortedSetEntries {
+			result.Enlarge() // of other ranges Redis does not know before how long they are
+		}
 		for member, score := range source.Ascend(from) {
 			if from > to {
 				break

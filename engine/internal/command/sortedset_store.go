@@ -30,6 +30,11 @@ func (s source) Len() int {
 	}
 }
 
+// packed reports whether the members lie in one row.
+func (s source) packed() bool {
+	return s.scored != nil && s.scored.Packed() || s.plain != nil && s.plain.Packed()
+}
+
 func (s source) score(member string) (float64, bool) {
 	switch {
 	case s.scored != nil:
@@ -210,6 +215,7 @@ func unionOf(a *setAlgebra) *ds.SortedSet {
 	a.smallestFirst()
 	result := ds.NewLargeSortedSet()
 	for _, s := range a.sources {
+		packed := s.packed()
 		for member, score := range s.all() {
 			score = s.weighted(score)
 			if old, ok := result.ScoreString(member); ok {
@@ -217,7 +223,11 @@ func unionOf(a *setAlgebra) *ds.SortedSet {
 					result.RemoveString(member) // so that the sign is the new one's
 				}
 			}
-			result.Add(member, score)
+			if packed {
+				result.AddBytes(bytesOf(member), score) // the string would hold all of its row
+			} else {
+				result.Add(member, score)
+			}
 		}
 	}
 	return result

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 )
 
@@ -468,6 +470,38 @@ func BenchmarkZRangeByScore(b *testing.B) {
 		c.Out.Reset()
 		if err := spec.Run(c); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// A large union shares strings that are members of large sources, but not those of small ones: one that lies in a row
+// holds the whole of it, so that each small source could leave a kilobyte behind for one member.
+func TestALargeUnionHoldsNoRows(t *testing.T) {
+	c := newTestCtx()
+	for i := range 200 {
+		call(t, c, "ZADD", "large", "1", fmt.Sprint("member ", i))
+	}
+	for i := range 50 {
+		call(t, c, "ZADD", "small", "1", fmt.Sprint("s", i), "2", "zero")
+		call(t, c, "SADD", "plain", fmt.Sprint("p", i), "zero")
+	}
+	expect(t, c, "(integer) 301", "ZUNIONSTORE", "union", "3", "large", "small", "plain", "WEIGHTS", "1", "0", "0")
+	union, _, _ := Read[*ds.SortedSet](c, []byte("union"))
+	places := map[*byte]bool{}
+	for member := range union.All() {
+		places[unsafe.StringData(member)] = true
+	}
+	for key, want := range map[string]bool{"large": true, "small": false, "plain": false} {
+		from, err := readSource(c, []byte(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shares := false
+		for member := range from.all() {
+			shares = shares || places[unsafe.StringData(member)]
+		}
+		if shares != want {
+			t.Errorf("the union shares strings with %s: %v", key, shares)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package ds
 import (
 	"encoding/binary"
 	"iter"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"unsafe"
@@ -14,7 +15,8 @@ import (
 //
 // Bytes that somebody has been shown are never written again (shown says whether that may
 // be). To add at the end uses room that nobody has seen yet; to take away at the front or
-// the end only moves the bounds; any other change of a row that was shown makes a new one.
+// the end only moves the bounds, as long as not too much is lost behind them (shrunk); any
+// other change of a row that was shown makes a new one.
 // So strings can be handed out that lie in the row, without copying them and without a rule
 // for how long they last, and a copy of the row is the row itself. The price is to copy up
 // to rowBytes at a change in the middle, about 150 ns, and that a string that somebody keeps
@@ -141,6 +143,8 @@ func (p *packed) splice(from, to, n int) (gap []byte) {
 	case length == 0:
 		p.hold(nil)
 		return nil
+	case n == 0 && shrunk(len(old), length):
+		// A new row, below: what lies before this one and behind would be held, and not counted.
 	case n == 0 && from == 0:
 		p.start = unsafe.Add(p.start, to)
 		p.length, p.room = uint16(length), p.room-uint16(to)
@@ -166,6 +170,13 @@ func (p *packed) splice(from, to, n int) (gap []byte) {
 	copy(row[from+n:], old[to:])
 	p.hold(row)
 	return row[from : from+n]
+}
+
+// shrunk reports whether a row that becomes shorter is to move: at each power of two, so that it
+// holds no more than about twice of what it has, and moves seldom.
+func shrunk(before, after int) bool {
+	const little = 64
+	return before > little && bits.Len(uint(after)) < bits.Len(uint(before))
 }
 
 // fits reports whether one more element of so many bytes may be added.

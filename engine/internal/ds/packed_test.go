@@ -3,6 +3,7 @@ package ds
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -207,4 +208,43 @@ func filledList(elements [][]byte, front bool) *Deque {
 		}
 	}
 	return d
+}
+
+// A collection of which most has been taken away holds about as much as it says, wherever that was and whoever was shown
+// something: queues and windows of time take away at one end what they have added at the other.
+func TestWhatIsTakenAwayIsNotHeld(t *testing.T) {
+	const sets, members = 1000, 60
+	for name, remove := range map[string]func(z *SortedSet){
+		"at the front, one by one": func(z *SortedSet) {
+			for z.Len() > 1 {
+				member, _ := z.At(0)
+				z.RemoveString(member)
+			}
+		},
+		"at the end, one by one": func(z *SortedSet) {
+			for z.Len() > 1 {
+				member, _ := z.At(z.Len() - 1)
+				z.RemoveString(member)
+			}
+		},
+		"at the front":        func(z *SortedSet) { z.RemoveRange(0, members-2) },
+		"in the middle":       func(z *SortedSet) { z.RemoveRange(1, members-1) },
+		"in the middle first": func(z *SortedSet) { z.RemoveRange(1, members-2); z.RemoveRange(0, 0) },
+	} {
+		before, said := liveBytes(), 0
+		kept := make([]*SortedSet, sets)
+		for i := range kept {
+			z := NewSortedSet()
+			for n := range members {
+				z.Add(fmt.Sprint("member ", n), float64(n))
+			}
+			remove(z)
+			kept[i], said = z, said+z.MemoryBytes()
+		}
+		held := int(liveBytes()-before) - 8*sets
+		if held > 2*said+64*sets {
+			t.Errorf("%s: %d bytes are held, %d are counted", name, held/sets, said/sets)
+		}
+		runtime.KeepAlive(kept)
+	}
 }

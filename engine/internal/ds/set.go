@@ -87,6 +87,9 @@ func (s *Set) members() *Dict[struct{}] {
 	return nil
 }
 
+// Packed reports whether the set is one row: whoever keeps one of its members holds all of it.
+func (s *Set) Packed() bool { return s.row.form == formStrings }
+
 // Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for such a set.
 func (s *Set) Encoding() string {
 	if s.IsInts() {

@@ -69,6 +69,9 @@ func (z *SortedSet) Len() int {
 	return int(z.row.count)
 }
 
+// Packed reports whether the set is one row: whoever keeps one of its members holds all of it.
+func (z *SortedSet) Packed() bool { return z.row.form != formLarge }
+
 // Encoding returns the name that OBJECT ENCODING of Redis 7.0 has for such a set.
 func (z *SortedSet) Encoding() string {
 	if z.limits == nil {

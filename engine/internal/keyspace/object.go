@@ -65,7 +65,7 @@ const (
 	numberTag tag = 1 << (iota + 2) // the value is a number, as 8 bytes where the text would be
 	longTag                         // a longString
 	rawTag                          // see Raw
-	floatTag                        // see Float
+	floatTag                        // see StoreFloat
 	takenTag                        // by a key: it is not to be put under another
 )
 
@@ -77,11 +77,11 @@ type collection struct {
 
 // newObject makes an object of a value, which is one of *String, *ds.Deque, *ds.Set,
 // *ds.SortedSet, *ds.Hash and *ds.Stream. A string is its object, so that one that a key
-// has, or had, is copied.
+// has, or had, gets another.
 func newObject(value any) *Object {
 	if s, isString := value.(*String); isString {
 		if s.tag&takenTag != 0 {
-			s = s.clone()
+			s = s.again()
 		}
 		s.tag |= takenTag
 		return (*Object)(s)

@@ -26,8 +26,8 @@ import (
 // nobody else ever looks at the old bytes. What the allocator rounds up to is asked of
 // the runtime, in newBlock, and not known by heart.
 
-// String is a string value. It belongs to one key at most: Put copies one that another
-// key has had.
+// String is a string value. It belongs to one key at most: Put gives one that another key
+// has, or had, an object of its own.
 type String Object
 
 // longString is the object of a string whose text is elsewhere.
@@ -187,6 +187,15 @@ func (s *String) setText(text []byte, also tag) (done bool) {
 
 // fits reports whether so many bytes go into a room without wasting much.
 func fits(room, length int) bool { return length <= room && room <= 2*length+64 }
+
+// again is the string for another key. One whose key has gone needs its text no more: to
+// rename a long string copies nothing.
+func (s *String) again() *String {
+	if s.tag&longTag != 0 && (*Object)(s).weighed() == goneWeight {
+		return newLong(s.long().text, s.tag&(rawTag|floatTag))
+	}
+	return s.clone()
+}
 
 func (s *String) clone() *String {
 	if s.tag&numberTag != 0 {

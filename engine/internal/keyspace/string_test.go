@@ -183,6 +183,24 @@ func TestAStringReplacesWhatExpiredWhileFrozen(t *testing.T) {
 	}
 }
 
+// To give a long string another name takes no longer than a short one: its text stays where it is. A copy has its own.
+func TestALongStringIsRenamedAndNotCopied(t *testing.T) {
+	db := keyspace.NewSpace().DB(0)
+	place := func(o *keyspace.Object) *byte { return &o.Value().(*keyspace.String).Text(nil)[0] }
+	o := db.Put([]byte("a"), text(strings.Repeat("long", 1000)), 0)
+	value, at := o.Value(), place(o)
+	db.Delete([]byte("a"))
+	renamed := db.Put([]byte("b"), value, 0)
+	if place(renamed) != at {
+		t.Error("the text was copied")
+	}
+	for _, value := range []any{renamed.Value(), renamed.CloneValue()} {
+		if place(db.Put([]byte("c"), value, 0)) == place(renamed) {
+			t.Error("two keys share a text that each may change")
+		}
+	}
+}
+
 // A string is one allocation, as small as these.
 func TestASmallStringIsOneAllocation(t *testing.T) {
 	const header, class = 20, 16

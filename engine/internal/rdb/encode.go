@@ -104,7 +104,7 @@ func (e *encoder) text(b []byte) {
 func (e *encoder) textString(s string) { e.text(viewBytes(s)) }
 
 func (e *encoder) integer(b []byte) bool {
-	n, ok := parseInteger(view(b))
+	n, ok := ds.ParseInt(b)
 	const special = lengthSpecial << 6
 	switch {
 	case !ok || n < math.MinInt32 || n > math.MaxInt32:
@@ -209,7 +209,7 @@ func (e *encoder) set(set *ds.Set) {
 func (e *encoder) integers(set *ds.Set) {
 	integers := make([]int64, 0, set.Len())
 	for member := range set.All() {
-		n, _ := parseInteger(member) // it is one
+		n, _ := ds.ParseInt(viewBytes(member)) // it is one
 		integers = append(integers, n)
 	}
 	e.text(appendIntset(nil, integers))

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+
+	"github.com/signalbox-io/signalbox/engine/internal/ds"
 )
 
 // A listpack is
@@ -176,7 +178,7 @@ func (l *listpackBuilder) reset() {
 
 // add appends an element; an integer if s is one.
 func (l *listpackBuilder) add(s string) {
-	if n, ok := parseInteger(s); ok {
+	if n, ok := ds.ParseInt(viewBytes(s)); ok {
 		l.addInteger(n)
 		return
 	}

@@ -13,22 +13,6 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 // viewBytes is the bytes of a string, to be read only.
 func viewBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// parseInteger reads a 64-bit integer in the one form that printing it gives
-// back. Text that is none costs no allocation, as strconv's error would.
-func parseInteger(s string) (n int64, ok bool) {
-	digits := strings.TrimPrefix(s, "-")
-	if len(digits) == 0 || len(digits) > len("9223372036854775808") || digits[0] == '0' && len(s) > 1 {
-		return 0, false
-	}
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return 0, false
-		}
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	return n, err == nil
-}
-
 // parseScore reads a score as text. The result is never NaN.
 func parseScore(text []byte) (score float64, ok bool) {
 	if strings.Contains(view(text), "_") { // Go reads numbers with underscores, C does not
