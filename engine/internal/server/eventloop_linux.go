@@ -47,9 +47,9 @@ type eventLoop struct {
 	next   int       // how many of ready have had their turn
 	turns  []turn    // of this round: what is to be told at its end
 
-	mu      sync.Mutex // for moments; all locks but a socket's are taken before it
-	sockets map[int32]*socket
-	posted  []*socket // to be looked at, though they may have sent nothing
+	mu      sync.Mutex        // for moments; all locks but a socket's are taken before it
+	sockets map[int32]*socket // from when they are let in, which is before they are served
+	posted  []*socket         // to be looked at, though they may have sent nothing
 	woken   bool
 	gone    bool // the loop has ended
 }

@@ -24,7 +24,7 @@ type socket struct {
 	local, remote net.Addr
 
 	// Guarded by the loop's lock.
-	here     bool          // the loop knows it
+	here     bool          // the loop serves it
 	away     bool          // the loop is not to look at it
 	posted   bool          // the loop is to look at it
 	missed   bool          // it was, while it was away
@@ -36,8 +36,14 @@ type socket struct {
 	fd int        // -1 when it is closed
 }
 
+// newSocket makes one that is not served yet. Its loop does not end before it: somebody may
+// close the server just now.
 func newSocket(l *eventLoop, fd int, nc net.Conn) *socket {
-	return &socket{loop: l, id: int32(fd), fd: fd, local: nc.LocalAddr(), remote: nc.RemoteAddr()} //nolint:gosec // descriptors are small
+	s := &socket{loop: l, id: int32(fd), fd: fd, local: nc.LocalAddr(), remote: nc.RemoteAddr()} //nolint:gosec // descriptors are small
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sockets[s.id] = s
+	return s
 }
 
 // start begins the service. From then on the loop owns c.
@@ -47,7 +53,6 @@ func (s *socket) start(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.here = true
-	l.sockets[s.id] = s
 	if err := l.control(unix.EPOLL_CTL_ADD, s.id, unix.EPOLLIN); err != nil {
 		s.deaf = true
 		s.ended.Store(true)
