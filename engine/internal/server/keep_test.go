@@ -23,13 +23,19 @@ import (
 // value. It is not loaded yet.
 func keep(t *testing.T, d disk.Disk, parameters ...string) *server.Server {
 	t.Helper()
+	return keepWith(t, d, func(message string) { t.Log(message) }, parameters...)
+}
+
+// keepWith is keep with a log of the caller's.
+func keepWith(t *testing.T, d disk.Disk, log func(message string), parameters ...string) *server.Server {
+	t.Helper()
 	settings := conf.New()
 	for i := 0; i < len(parameters); i += 2 {
 		if err := settings.Directive(parameters[i : i+2]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := server.New(server.Options{Settings: settings, Log: func(_ int, message string) { t.Log(message) }})
+	s := server.New(server.Options{Settings: settings, Log: func(_ int, message string) { log(message) }})
 	if err := s.Keep(d); err != nil {
 		t.Fatal(err)
 	}

@@ -175,22 +175,21 @@ func (s *socket) receive() (n int, err error) {
 	}
 }
 
-// finish ends the connection, which is away, once everything has been written.
+// finish ends the connection, which is away, once everything has been written. It never waits.
 func (s *socket) finish() {
-	c := s.conn
-	end := func() {
-		c.end()
-		s.release()
-		c.server.tasks.Done()
-	}
-	c.out.Lock()
-	writing := c.writing
-	c.out.Unlock()
-	if writing {
-		go end() // counted since the connection was admitted
+	after, drained := s.conn.depart(), s.conn.unwritten()
+	if drained != nil || after.waitsForDisk() {
+		go s.end(&after, drained) // counted since the connection was admitted
 		return
 	}
-	end()
+	s.end(&after, drained)
+}
+
+// end ends the connection, which has departed.
+func (s *socket) end(after *aftermath, drained <-chan struct{}) {
+	s.conn.close(after, drained)
+	s.release()
+	s.conn.server.tasks.Done()
 }
 
 // release closes the descriptor.
