@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -285,4 +286,62 @@ func TestOneThatLeavesDoesNotMakeItsLoopWaitForTheDisk(t *testing.T) {
 	for _, p := range all[1:half] {
 		p.expect("$-1")
 	}
+}
+
+// TestEachOfALoopHasItsTurn, though others always have more to say.
+func TestEachOfALoopHasItsTurn(t *testing.T) {
+	all := peers(t, listen(t, open(t, server.Options{})))
+	half := len(all) / 2
+	batch := []byte(strings.Repeat("PING\r\n", 10_000))
+	var talkers sync.WaitGroup
+	for _, p := range all[half:] {
+		talkers.Go(func() { _, _ = io.Copy(io.Discard, p.conn) }) // until it is closed
+		talkers.Go(func() {
+			for _, err := p.conn.Write(batch); err == nil; _, err = p.conn.Write(batch) {
+				continue
+			}
+		})
+	}
+	for range 20 {
+		for _, p := range all[:half] {
+			p.send("ECHO mine")
+		}
+		for _, p := range all[:half] {
+			p.expect("$4", "mine")
+		}
+	}
+	for _, p := range all[half:] {
+		_ = p.conn.Close()
+	}
+	talkers.Wait()
+}
+
+// TestAPipelineOnASocketWaitsForItsReader: no more is answered in memory than a client may
+// leave unread. Nothing is lost by that.
+func TestAPipelineOnASocketWaitsForItsReader(t *testing.T) {
+	const replies, size, most = 40, 8 << 20, 80 << 20
+	s := open(t, server.Options{})
+	p := newPeer(t, listen(t, s))
+	do(t, s, "SET", "big", strings.Repeat("v", size))
+	p.send(append(slices.Repeat([]string{"GET big"}, replies), "PING")...)
+	for !strings.Contains(do(t, s, "INFO", "commandstats").Text(), "cmdstat_get:calls=") {
+		continue // the first part is run as one batch
+	}
+	do(t, s, "SET", "big", "small")
+	long := 0
+	for range replies {
+		header := p.line()
+		if header == fmt.Sprintf("$%d", size) {
+			long++
+			if _, err := p.in.Discard(size + len("\r\n")); err != nil {
+				t.Fatal(err)
+			}
+		} else if header != "$5" || p.line() != "small" {
+			t.Fatalf("got %q", header)
+		}
+	}
+	if long*size > most {
+		t.Errorf("%d MB of replies were in memory", long*size>>20)
+	}
+	p.expect("+PONG")
 }
