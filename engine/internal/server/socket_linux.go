@@ -15,11 +15,12 @@ import (
 // socket is a connection that an event loop serves. It is a net.Conn to whoever writes or
 // closes; only the loop reads.
 type socket struct {
-	loop  *eventLoop
-	conn  *conn
-	id    int32 // its descriptor, as epoll and the loop know it
-	alone bool  // of whoever runs it: the loop goes on without it
-	ended atomic.Bool
+	loop    *eventLoop
+	conn    *conn
+	id      int32 // its descriptor, as epoll and the loop know it
+	inRound bool  // the loop's: it is in ready
+	alone   bool  // of whoever runs it: the loop goes on without it
+	ended   atomic.Bool
 
 	local, remote net.Addr
 
