@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"io"
 	"net"
 	"runtime"
@@ -39,7 +40,7 @@ func admitted(t *testing.T, s *Server) (c *conn, peer net.Conn) {
 
 func wantEnd(t *testing.T, peer net.Conn) {
 	t.Helper()
-	if n, err := peer.Read(make([]byte, 1)); err != io.EOF {
+	if n, err := peer.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the peer read %d bytes, %v, want the end", n, err)
 	}
 }

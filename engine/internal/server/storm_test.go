@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/signalbox-io/signalbox/engine/internal/disk/disktest"
+	"github.com/signalbox-io/signalbox/engine/internal/server"
 )
 
 // Everything that can happen to a connection, at once and in any order: what it is owed it
@@ -152,44 +153,64 @@ func (st *storm) listens(name string, r *rand.Rand) {
 	}
 }
 
+// serveEach serves each connection of a listener by a goroutine of its own.
+func serveEach(s *server.Server, l net.Listener) error {
+	var served sync.WaitGroup
+	defer served.Wait()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return nil //nolint:nilerr // it was closed
+		}
+		served.Go(func() { _ = s.ServeConn(conn) }) // the peer has been told
+	}
+}
+
 func TestInAStormEverybodyGetsWhatHeIsOwed(t *testing.T) {
 	settings := map[string][]string{"memory": {"appendonly", "no", "save", ""}, "always": withLog["always"], "everysec": withLog["everysec"]}
+	ways := map[string]func(*server.Server, net.Listener) error{"loops": (*server.Server).Serve, "goroutines": serveEach}
 	for name, parameters := range settings {
-		t.Run(name, func(t *testing.T) {
-			const rounds = 12
-			seed := uint64(time.Now().UnixNano())
-			t.Logf("seed %d", seed)
-			files := openFiles()
-			s := kept(t, disktest.New(), parameters...)
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			served := make(chan error, 1)
-			go func() { served <- s.Serve(l) }()
-			st := &storm{t, l.Addr()}
-			do(t, s, "SET", "big", strings.Repeat("v", 4<<20))
-			var clients sync.WaitGroup
-			for i := range 4 * runtime.GOMAXPROCS(0) {
-				clients.Go(func() {
-					r := rand.New(rand.NewPCG(seed, uint64(i)))
-					for j := range rounds {
-						stormy[r.IntN(len(stormy))](st, fmt.Sprintf("%d-%d", i, j), r)
-					}
-				})
-			}
-			clients.Wait()
-			awaitConnections(t, s, 0)
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-			if err := <-served; err != nil {
-				t.Error(err)
-			}
-			if n := openFiles(); n > files+5 { // the clients' own are closed a moment later
-				t.Errorf("%d files are open, and %d before", n, files)
+		for way, serve := range ways {
+			t.Run(name+", "+way, func(t *testing.T) { weather(t, serve, parameters) })
+		}
+	}
+}
+
+// weather lets a storm pass.
+func weather(t *testing.T, serve func(*server.Server, net.Listener) error, parameters []string) {
+	const rounds = 12
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	files := openFiles()
+	s := kept(t, disktest.New(), parameters...)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- serve(s, l) }()
+	st := &storm{t, l.Addr()}
+	do(t, s, "SET", "big", strings.Repeat("v", 4<<20))
+	var clients sync.WaitGroup
+	for i := range 4 * runtime.GOMAXPROCS(0) {
+		clients.Go(func() {
+			r := rand.New(rand.NewPCG(seed, uint64(i)))
+			for j := range rounds {
+				stormy[r.IntN(len(stormy))](st, fmt.Sprintf("%d-%d", i, j), r)
 			}
 		})
+	}
+	clients.Wait()
+	awaitConnections(t, s, 0)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	_ = l.Close() // Serve has closed it already
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if n := openFiles(); n > files+5 { // the clients' own are closed a moment later
+		t.Errorf("%d files are open, and %d before", n, files)
 	}
 }
 
