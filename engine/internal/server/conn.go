@@ -466,27 +466,33 @@ func (c *conn) abandon() {
 	_ = socket.Close() // closing twice, or a peer already gone, is no news
 }
 
-// end takes the connection out of the engine once all its output has been
+// end takes the connection out of the engine, and closes it once all its output has been
 // written, or cannot be.
 func (c *conn) end() {
+	after := c.depart()
+	c.close(&after, c.unwritten())
+}
+
+// depart takes the connection out of the engine: it gets no further output. It never waits.
+func (c *conn) depart() aftermath {
 	s := c.server
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if c.timer != nil {
 		c.timer.Stop()
 	}
 	s.machine.Disconnect(c.session)
 	delete(s.bySession, c.session)
 	delete(s.slow, c)
-	after := s.carryOut()
-	s.mu.Unlock()
+	return s.carryOut()
+}
+
+// close closes a connection that has departed, after waiting for the disk, and for its peer
+// if drained is not nil.
+func (c *conn) close(after *aftermath, drained <-chan struct{}) {
+	s := c.server
 	after.settle()
 	c.vacate()
-	c.out.Lock()
-	var drained chan struct{}
-	if c.writing && c.hangup && !c.broken {
-		drained = c.whenDrained()
-	}
-	c.out.Unlock()
 	if drained != nil {
 		select {
 		case <-drained:
@@ -500,6 +506,17 @@ func (c *conn) end() {
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
+}
+
+// unwritten returns a channel to wait on before a connection that has departed is closed, if
+// there is something that its peer is to have.
+func (c *conn) unwritten() <-chan struct{} {
+	c.out.Lock()
+	defer c.out.Unlock()
+	if !c.writing || !c.hangup || c.broken {
+		return nil
+	}
+	return c.whenDrained()
 }
 
 // sayGoodbye tells a TLS peer that nothing more is to come. Only the serving

@@ -47,9 +47,9 @@ type eventLoop struct {
 	next   int       // how many of ready have had their turn
 	turns  []turn    // of this round: what is to be told at its end
 
-	mu      sync.Mutex // for moments; all locks but a socket's are taken before it
-	sockets map[int32]*socket
-	posted  []*socket // to be looked at, though they may have sent nothing
+	mu      sync.Mutex        // for moments; all locks but a socket's are taken before it
+	sockets map[int32]*socket // from when they are let in, which is before they are served
+	posted  []*socket         // to be looked at, though they may have sent nothing
 	woken   bool
 	gone    bool // the loop has ended
 }
@@ -177,7 +177,9 @@ func (l *eventLoop) collect() bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	clear(l.ready)
+	for i, s := range l.ready {
+		l.ready[i], s.inRound = nil, false
+	}
 	l.ready, l.next = l.ready[:0], 0
 	for _, event := range l.events[:n] {
 		if int(event.Fd) == l.event {
@@ -185,18 +187,24 @@ func (l *eventLoop) collect() bool {
 			_, _ = unix.Read(l.event, count[:]) // it is not empty
 			l.woken = false
 		} else if s := l.sockets[event.Fd]; s != nil && s.happened(event.Events) {
-			l.ready = append(l.ready, s)
+			l.join(s)
 		}
 	}
 	for _, s := range l.posted {
 		s.posted, s.missed = false, s.away
-		if !s.away && !slices.Contains(l.ready, s) {
-			l.ready = append(l.ready, s)
+		if !s.away && !s.inRound { // all are posted at once when the server is closed
+			l.join(s)
 		}
 	}
 	clear(l.posted)
 	l.posted = l.posted[:0]
 	return len(l.sockets) > 0 || !l.end()
+}
+
+// join gives a connection a turn in the next round.
+func (l *eventLoop) join(s *socket) {
+	s.inRound = true
+	l.ready = append(l.ready, s)
 }
 
 // end ends the loop if nobody can come any more. mu is held.

@@ -7,11 +7,13 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/signalbox-io/signalbox/engine/internal/disk"
 	"github.com/signalbox-io/signalbox/engine/internal/disk/disktest"
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 	"github.com/signalbox-io/signalbox/engine/internal/server"
@@ -199,4 +201,147 @@ func TestRequestsBehindABlockedOneAreRunWhenItEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// gatedDisk is a disk whose syncs wait while its gate is shut.
+type gatedDisk struct {
+	*disktest.Disk
+	gate    sync.RWMutex  // a sync holds it for reading
+	waiting chan struct{} // takes one for each sync
+}
+
+type gatedFile struct {
+	disk.File
+	disk *gatedDisk
+}
+
+func (d *gatedDisk) Create(name string) (disk.File, error) {
+	f, err := d.Disk.Create(name)
+	return gatedFile{f, d}, err
+}
+
+func (d *gatedDisk) Append(name string) (disk.File, error) {
+	f, err := d.Disk.Append(name)
+	return gatedFile{f, d}, err
+}
+
+func (f gatedFile) Sync() error {
+	select {
+	case f.disk.waiting <- struct{}{}:
+	default:
+	}
+	f.disk.gate.RLock()
+	defer f.disk.gate.RUnlock()
+	return f.File.Sync()
+}
+
+// TestOneThatLeavesDoesNotMakeItsLoopWaitForTheDisk: the requests of others are run, though
+// what one of them has written is not on disk yet.
+func TestOneThatLeavesDoesNotMakeItsLoopWaitForTheDisk(t *testing.T) {
+	d := &gatedDisk{Disk: disktest.New(), waiting: make(chan struct{}, 1)}
+	ran := make(chan struct{}, 100)
+	s := keepWith(t, d, func(message string) {
+		if message == "ran" {
+			ran <- struct{}{}
+		}
+	}, withLog["always"]...)
+	if err := s.Load(nil); err != nil {
+		t.Fatal(err)
+	}
+	all := peers(t, listen(t, s))
+	half := len(all) / 2
+	for len(d.waiting) > 0 {
+		<-d.waiting
+	}
+	d.gate.Lock()
+	shut := true
+	open := func() {
+		if shut {
+			shut = false
+			d.gate.Unlock()
+		}
+	}
+	defer open()
+	all[0].send("SET key v")
+	<-d.waiting
+	for _, p := range all[half:] {
+		if err := p.conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, wave := range [][]*peer{all[1 : half/2+1], all[half/2+1 : half]} { // of each loop, in each wave
+		for _, p := range wave {
+			p.send("EVAL redis.log(redis.LOG_WARNING,'ran') 0")
+		}
+		for range wave {
+			select {
+			case <-ran:
+			case <-time.After(20 * time.Second):
+				t.Fatal("a loop stands still")
+			}
+		}
+	}
+	open()
+	all[0].expect("+OK")
+	for _, p := range all[1:half] {
+		p.expect("$-1")
+	}
+}
+
+// TestEachOfALoopHasItsTurn, though others always have more to say.
+func TestEachOfALoopHasItsTurn(t *testing.T) {
+	all := peers(t, listen(t, open(t, server.Options{})))
+	half := len(all) / 2
+	batch := []byte(strings.Repeat("PING\r\n", 10_000))
+	var talkers sync.WaitGroup
+	for _, p := range all[half:] {
+		talkers.Go(func() { _, _ = io.Copy(io.Discard, p.conn) }) // until it is closed
+		talkers.Go(func() {
+			for _, err := p.conn.Write(batch); err == nil; _, err = p.conn.Write(batch) {
+				continue
+			}
+		})
+	}
+	for range 20 {
+		for _, p := range all[:half] {
+			p.send("ECHO mine")
+		}
+		for _, p := range all[:half] {
+			p.expect("$4", "mine")
+		}
+	}
+	for _, p := range all[half:] {
+		_ = p.conn.Close()
+	}
+	talkers.Wait()
+}
+
+// TestAPipelineOnASocketWaitsForItsReader: no more is answered in memory than a client may
+// leave unread. Nothing is lost by that.
+func TestAPipelineOnASocketWaitsForItsReader(t *testing.T) {
+	const replies, size, most = 40, 8 << 20, 80 << 20
+	s := open(t, server.Options{})
+	p := newPeer(t, listen(t, s))
+	do(t, s, "SET", "big", strings.Repeat("v", size))
+	p.send(append(slices.Repeat([]string{"GET big"}, replies), "PING")...)
+	for !strings.Contains(do(t, s, "INFO", "commandstats").Text(), "cmdstat_get:calls=") {
+		continue // the first part is run as one batch
+	}
+	do(t, s, "SET", "big", "small")
+	long := 0
+	for range replies {
+		header := p.line()
+		if header == fmt.Sprintf("$%d", size) {
+			long++
+			if _, err := p.in.Discard(size + len("\r\n")); err != nil {
+				t.Fatal(err)
+			}
+		} else if header != "$5" || p.line() != "small" {
+			t.Fatalf("got %q", header)
+		}
+	}
+	if long*size > most {
+		t.Errorf("%d MB of replies were in memory", long*size>>20)
+	}
+	p.expect("+PONG")
 }

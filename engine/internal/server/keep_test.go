@@ -3,6 +3,7 @@ package server_test
 import (
 	"errors"
 	"io/fs"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -23,13 +24,19 @@ import (
 // value. It is not loaded yet.
 func keep(t *testing.T, d disk.Disk, parameters ...string) *server.Server {
 	t.Helper()
+	return keepWith(t, d, func(message string) { t.Log(message) }, parameters...)
+}
+
+// keepWith is keep with a log of the caller's.
+func keepWith(t *testing.T, d disk.Disk, log func(message string), parameters ...string) *server.Server {
+	t.Helper()
 	settings := conf.New()
 	for i := 0; i < len(parameters); i += 2 {
 		if err := settings.Directive(parameters[i : i+2]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := server.New(server.Options{Settings: settings, Log: func(_ int, message string) { t.Log(message) }})
+	s := server.New(server.Options{Settings: settings, Log: func(_ int, message string) { log(message) }})
 	if err := s.Keep(d); err != nil {
 		t.Fatal(err)
 	}
@@ -352,3 +359,31 @@ func TestASnapshotWaitsForTheEndOfAScript(t *testing.T) {
 
 // longScript runs long enough to be called busy, and ends by itself.
 const longScript = "for i = 1, 3000000 do redis.setresp(2) end return 1"
+
+// TestAStuckDiskDoesNotPileUpGoroutines: the engine looks after expired keys ten times a
+// second, and each time what that has changed is to be on disk.
+func TestAStuckDiskDoesNotPileUpGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := disktest.New()
+		s := kept(t, d, withLog["always"]...)
+		do(t, s, "SET", "later", "v", "EX", "100000")
+		d.SlowSyncs(time.Hour)
+		written := make(chan struct{})
+		go func() {
+			defer close(written)
+			do(t, s, "SET", "key", "v")
+		}()
+		synctest.Wait()
+		before := runtime.NumGoroutine()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if n := runtime.NumGoroutine(); n > before+2 {
+			t.Errorf("%d goroutines, and %d before", n, before)
+		}
+		<-written
+		d.SlowSyncs(0)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -352,6 +352,8 @@ func (s *Server) armExpiry() {
 	s.expiry.Reset(every)
 }
 
+// tick does what the machine has to do by itself. The next one comes when this one has been
+// settled: a disk that is stuck does not pile them up.
 func (s *Server) tick() {
 	const soon = time.Millisecond
 	s.mu.Lock()
@@ -359,19 +361,22 @@ func (s *Server) tick() {
 		s.mu.Unlock()
 		return
 	}
-	s.ticking = false
 	slow := s.checkSlow()
 	if s.keeper != nil {
 		s.keeper.look()
 	}
-	if more := s.machine.Tick(nowUs()); more {
-		s.ticking = true
-		s.expiry.Reset(soon)
-	}
+	more := s.machine.Tick(nowUs())
 	after := s.carryOut()
 	after.sinks = append(after.sinks, slow...)
 	s.mu.Unlock()
 	after.settle()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ticking = more && !s.closed; s.ticking {
+		s.expiry.Reset(soon)
+		return
+	}
+	s.armExpiry()
 }
 
 // checkSlow looks again at the connections above a soft limit, whose time may be

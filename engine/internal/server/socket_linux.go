@@ -15,16 +15,17 @@ import (
 // socket is a connection that an event loop serves. It is a net.Conn to whoever writes or
 // closes; only the loop reads.
 type socket struct {
-	loop  *eventLoop
-	conn  *conn
-	id    int32 // its descriptor, as epoll and the loop know it
-	alone bool  // of whoever runs it: the loop goes on without it
-	ended atomic.Bool
+	loop    *eventLoop
+	conn    *conn
+	id      int32 // its descriptor, as epoll and the loop know it
+	inRound bool  // the loop's: it is in ready
+	alone   bool  // of whoever runs it: the loop goes on without it
+	ended   atomic.Bool
 
 	local, remote net.Addr
 
 	// Guarded by the loop's lock.
-	here     bool          // the loop knows it
+	here     bool          // the loop serves it
 	away     bool          // the loop is not to look at it
 	posted   bool          // the loop is to look at it
 	missed   bool          // it was, while it was away
@@ -36,8 +37,14 @@ type socket struct {
 	fd int        // -1 when it is closed
 }
 
+// newSocket makes one that is not served yet. Its loop does not end before it: somebody may
+// close the server just now.
 func newSocket(l *eventLoop, fd int, nc net.Conn) *socket {
-	return &socket{loop: l, id: int32(fd), fd: fd, local: nc.LocalAddr(), remote: nc.RemoteAddr()} //nolint:gosec // descriptors are small
+	s := &socket{loop: l, id: int32(fd), fd: fd, local: nc.LocalAddr(), remote: nc.RemoteAddr()} //nolint:gosec // descriptors are small
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sockets[s.id] = s
+	return s
 }
 
 // start begins the service. From then on the loop owns c.
@@ -47,7 +54,6 @@ func (s *socket) start(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.here = true
-	l.sockets[s.id] = s
 	if err := l.control(unix.EPOLL_CTL_ADD, s.id, unix.EPOLLIN); err != nil {
 		s.deaf = true
 		s.ended.Store(true)
@@ -170,22 +176,21 @@ func (s *socket) receive() (n int, err error) {
 	}
 }
 
-// finish ends the connection, which is away, once everything has been written.
+// finish ends the connection, which is away, once everything has been written. It never waits.
 func (s *socket) finish() {
-	c := s.conn
-	end := func() {
-		c.end()
-		s.release()
-		c.server.tasks.Done()
-	}
-	c.out.Lock()
-	writing := c.writing
-	c.out.Unlock()
-	if writing {
-		go end() // counted since the connection was admitted
+	after, drained := s.conn.depart(), s.conn.unwritten()
+	if drained != nil || after.waitsForDisk() {
+		go s.end(&after, drained) // counted since the connection was admitted
 		return
 	}
-	end()
+	s.end(&after, drained)
+}
+
+// end ends the connection, which has departed.
+func (s *socket) end(after *aftermath, drained <-chan struct{}) {
+	s.conn.close(after, drained)
+	s.release()
+	s.conn.server.tasks.Done()
 }
 
 // release closes the descriptor.
