@@ -149,10 +149,10 @@ func (b *bench) inOrder(turns []turn) {
 
 func crashedHolder(b *bench) {
 	var broken faults
-	box := b.hooked(&broken, signalbox.Claim(shortClaim))
-	holder := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(500*time.Millisecond)))
+	box := b.hooked(&broken, b.claim(shortClaim))
+	holder := b.lease(box.Mutex(b.name).Acquire(b.ctx, b.ttl(500*time.Millisecond)))
 	broken.loseRequests.Store(1 << 40) // from here on the holder is cut off
-	next := b.lease(b.box(signalbox.Claim(shortClaim)).Mutex(b.name).Acquire(b.ctx))
+	next := b.lease(b.box(b.claim(shortClaim)).Mutex(b.name).Acquire(b.ctx))
 	select {
 	case <-holder.Done():
 		b.is(holder.Err(), signalbox.ErrLeaseLost)
@@ -181,7 +181,7 @@ func cancelWhileWaiting(b *bench) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	done := b.start(ctx, b.box())
 	cancel()
-	err := <-done
+	err := receive(b, done)
 	b.is(err, context.Canceled)
 	if !strings.Contains(err.Error(), fmt.Sprintf("%q", b.name)) {
 		b.Fatalf("the error does not name the resource: %v", err)
@@ -239,7 +239,7 @@ func lateRequest(b *bench) {
 	b.eventually("the request under way", func() bool { return slow.sent.Load() > before })
 	slow.delay.Store(nil) // the cancel overtakes
 	cancel()
-	b.is(<-done, context.Canceled)
+	b.is(receive(b, done), context.Canceled)
 	close(gate)
 	b.nothingLeft()
 }
@@ -280,11 +280,10 @@ func lostReplyOfRelease(b *bench) {
 }
 
 func renewal(b *bench) {
-	lease := b.lease(b.box().Mutex(b.name).Acquire(b.ctx, signalbox.TTL(200*time.Millisecond)))
+	ttl := b.lasting(200 * time.Millisecond)
+	lease := b.lease(b.box().Mutex(b.name).Acquire(b.ctx, signalbox.TTL(ttl)))
 	first := lease.Deadline()
-	b.eventually("a lease that outlives its ttl twice", func() bool {
-		return lease.Deadline().Sub(first) > 400*time.Millisecond
-	})
+	b.eventually("a lease that outlives its ttl twice", func() bool { return lease.Deadline().Sub(first) > 2*ttl })
 	b.must(lease.Err())
 	b.must(lease.Release(b.ctx))
 }
@@ -292,7 +291,7 @@ func renewal(b *bench) {
 func renewalRetries(b *bench) {
 	var broken faults
 	box := b.hooked(&broken)
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Second)))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, b.ttl(time.Second)))
 	first := lease.Deadline()
 	broken.loseRequests.Store(2)
 	b.eventually("a renewal after two failed", func() bool { return lease.Deadline().After(first) })
@@ -303,7 +302,7 @@ func renewalRetries(b *bench) {
 func lateRenewal(b *bench) {
 	var slow faults
 	box := b.hooked(&slow)
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Second)))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, b.ttl(time.Second)))
 	first := lease.Deadline()
 	b.eventually("a renewal, so that the server knows its script", func() bool { return lease.Deadline().After(first) })
 	gate := make(chan struct{})
@@ -325,11 +324,11 @@ func lateRenewal(b *bench) {
 
 func forceReachesHolder(b *bench) {
 	box := b.box()
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(600*time.Millisecond)))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, b.ttl(600*time.Millisecond)))
 	ok, err := b.box().Force(b.ctx, b.name, lease.ID())
 	b.must(err)
 	equal(b, "ended", ok, true)
-	<-lease.Done() // no inbox is open: the renewal is told
+	receive(b, lease.Done()) // no inbox is open: the renewal is told
 	b.is(lease.Err(), signalbox.ErrForced)
 	b.is(lease.Release(b.ctx), signalbox.ErrForced)
 }
@@ -340,7 +339,7 @@ func forceReachesWaiter(b *bench) {
 	ok, err := b.box().Force(b.ctx, b.name, b.inspect().Queue[0].ID)
 	b.must(err)
 	equal(b, "ended", ok, true)
-	b.is(<-done, signalbox.ErrForced)
+	b.is(receive(b, done), signalbox.ErrForced)
 	b.must(holder.Release(b.ctx))
 	b.nothingLeft()
 }
@@ -350,7 +349,7 @@ func closeEndsAll(b *bench) {
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx))
 	done := b.start(b.ctx, box)
 	b.must(box.Close())
-	b.is(<-done, signalbox.ErrClosed)
+	b.is(receive(b, done), signalbox.ErrClosed)
 	b.is(lease.Err(), signalbox.ErrClosed)
 	b.must(lease.Release(b.ctx))
 	_, err := box.Mutex(b.name).TryAcquire(b.ctx)
@@ -366,7 +365,7 @@ func waitingIsSilent(b *bench) {
 	// One for the version, one to acquire, one once the inbox is open.
 	b.eventually("three commands", func() bool { return count.sent.Load() == 3 })
 	b.must(holder.Release(b.ctx))
-	b.must(<-done)
+	b.must(receive(b, done))
 	b.eventually("one to release", func() bool { return count.sent.Load() >= 4 })
 	if n := count.sent.Load(); n > 4 {
 		b.Fatalf("%d commands where 4 are enough", n)
@@ -375,10 +374,10 @@ func waitingIsSilent(b *bench) {
 
 func lostMessage(b *bench) {
 	holder := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
-	done := b.start(b.ctx, b.box(signalbox.Claim(shortClaim)))
+	done := b.start(b.ctx, b.box(b.claim(shortClaim)))
 	b.cutInboxes()
 	b.must(holder.Release(b.ctx))
-	b.must(<-done)
+	b.must(receive(b, done))
 }
 
 // cutInboxes cuts every connection for messages, on every node of a Cluster.
@@ -400,10 +399,10 @@ func (b *bench) cutInboxes() {
 func serverGone(b *bench) {
 	var broken faults
 	holder := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
-	box := b.hooked(&broken, signalbox.Claim(shortClaim))
+	box := b.hooked(&broken, b.claim(shortClaim))
 	done := b.start(b.ctx, box)
 	broken.loseRequests.Store(1 << 40)
-	b.is(<-done, signalbox.ErrUnavailable)
+	b.is(receive(b, done), signalbox.ErrUnavailable)
 	broken.loseRequests.Store(0)
 	b.must(holder.Release(b.ctx))
 	b.nothingLeft()
@@ -433,7 +432,7 @@ func heavyIsTold(b *bench) {
 	b.eventually("a waiter", func() bool { return b.inspect().Waiters == 1 })
 	_, err := box.Resize(b.ctx, b.name, 2)
 	b.must(err)
-	b.is(<-done, signalbox.ErrTooHeavy)
+	b.is(receive(b, done), signalbox.ErrTooHeavy)
 	b.must(holder.Release(b.ctx))
 	_, err = box.Resize(b.ctx, b.name, 0)
 	b.must(err)
@@ -444,14 +443,14 @@ func placeInQueue(b *bench) {
 	first := b.start(b.ctx, b.box())
 	told := make(chan signalbox.Waiting, 10)
 	second := b.start(b.ctx, b.box(), signalbox.OnWait(func(w signalbox.Waiting) { told <- w }))
-	waiting := <-told
+	waiting := receive(b, told)
 	equal(b, "waiters ahead", waiting.Ahead, 1)
 	if waiting.Next <= 0 || waiting.Next > signalbox.DefaultTTL {
 		b.Fatalf("next lease expires in %v", waiting.Next)
 	}
 	b.must(holder.Release(b.ctx))
-	b.must(<-first)
-	b.must(<-second)
+	b.must(receive(b, first))
+	b.must(receive(b, second))
 }
 
 func doEndsWithLease(b *bench) {
@@ -469,7 +468,7 @@ func doEndsWithLease(b *bench) {
 		b.must(err)
 		<-ctx.Done()
 		return context.Cause(ctx)
-	}, signalbox.TTL(300*time.Millisecond))
+	}, b.ttl(300*time.Millisecond))
 	b.is(err, signalbox.ErrForced)
 }
 

@@ -41,14 +41,49 @@ func Exercise(t *testing.T, dial func(t *testing.T) redis.UniversalClient) {
 // and break things.
 func ExerciseOver(t *testing.T, dial Dial, open Open) {
 	t.Helper()
+	for name, keep := range Promises() {
+		t.Run(name, func(t *testing.T) { keep(t, Server{Dial: dial, Open: open}) })
+	}
+}
+
+// Server is where a promise is to be kept.
+type Server struct {
+	Dial Dial // of clients that look on and break things; they lose no request
+	Open Open
+	// Restarts is nil for a server that stays.
+	Restarts *Restarts
+}
+
+// Restarts says that the server may die at any moment, even in the middle of a transition, and comes back with all that
+// it acknowledged.
+type Restarts struct {
+	// Steady is Open for transports none of whose requests is under way when the server dies. Transitions go over it
+	// whose second answer is not the first: nobody could tell a release that found nothing from one whose answer got
+	// lost. The others are asked for again.
+	Steady Open
+	// Away is longer than the server ever is. What must not end meanwhile, ttls and claim times, is longer by it.
+	Away time.Duration
+}
+
+// Promise has a server keep what its name says; a test that fails says that it has not. It takes a name of its own, so
+// that many can be asked of one server at once.
+type Promise func(t *testing.T, server Server)
+
+// Promises returns the whole suite, by name.
+func Promises() map[string]Promise {
+	all := make(map[string]Promise)
 	for _, list := range []map[string]func(*bench){
 		ledgerPromises, tornPromises, boxPromises, edgePromises,
 		termPromises, primitivePromises, gatherPromises,
 	} {
 		for name, promise := range list {
-			t.Run(name, func(t *testing.T) { promise(newBench(t, dial, open, name)) })
+			all[name] = func(t *testing.T, server Server) {
+				t.Helper()
+				promise(newBench(t, server, name))
+			}
 		}
 	}
+	return all
 }
 
 // patience is how long anything may take that happens soon.
@@ -61,17 +96,58 @@ type bench struct {
 	open     Open
 	client   redis.UniversalClient
 	ledger   *ledger.Ledger
+	again    *ledger.Ledger // for transitions that may be asked for again
+	away     time.Duration  // how long the server may be; 0 if it stays
 	name     string
 	resource *ledger.Resource
 	keys     []string
 }
 
-func newBench(t *testing.T, dial Dial, open Open, name string) *bench {
-	ctx, done := context.WithTimeout(context.Background(), 3*patience)
+func newBench(t *testing.T, server Server, name string) *bench {
+	b := &bench{T: t, open: server.Open, client: server.Dial(t)}
+	steady := server.Open
+	if server.Restarts != nil {
+		steady, b.away = server.Restarts.Steady, server.Restarts.Away
+	}
+	ctx, done := context.WithTimeout(context.Background(), 3*b.patience())
 	t.Cleanup(done)
-	b := &bench{T: t, ctx: ctx, open: open, client: dial(t), ledger: ledger.New(open(t))}
+	b.ctx, b.ledger = ctx, ledger.New(steady(t))
+	b.again = b.ledger
+	if server.Restarts != nil {
+		b.again = ledger.New(server.Open(t))
+	}
 	b.use(fmt.Sprintf("%s %d", name, time.Now().UnixNano()))
 	return b
+}
+
+func (b *bench) patience() time.Duration { return patience + 5*b.away }
+
+// lasting is a span that is not to be over just because the server is away.
+func (b *bench) lasting(d time.Duration) time.Duration { return d + b.away }
+
+func (b *bench) ttl(d time.Duration) signalbox.AcquireOption { return signalbox.TTL(b.lasting(d)) }
+func (b *bench) claim(d time.Duration) signalbox.Option      { return signalbox.Claim(b.lasting(d)) }
+
+// repeat makes a call of b.again until the server is there to answer it.
+func (b *bench) repeat(call func() error) {
+	b.Helper()
+	err := call()
+	for b.away > 0 && err != nil && ledger.Retryable(err) && b.ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+		err = call()
+	}
+	b.must(err)
+}
+
+// receive takes the next from a channel, for as long as the test may last.
+func receive[T any](b *bench, from <-chan T) (next T) {
+	b.Helper()
+	select {
+	case next = <-from:
+	case <-b.ctx.Done():
+		b.Fatalf("nothing came for %v", 3*b.patience())
+	}
+	return next
 }
 
 // use makes another resource the one that is worked on.
@@ -101,9 +177,9 @@ func (b *bench) eventually(what string, ok func() bool) {
 	b.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); !ok(); <-tick.C {
+	for end := time.Now().Add(b.patience()); !ok(); <-tick.C {
 		if time.Now().After(end) {
-			b.Fatalf("not in %v: %s", patience, what)
+			b.Fatalf("not in %v: %s", b.patience(), what)
 		}
 	}
 }
@@ -121,8 +197,11 @@ func (b *bench) try(id string, weight, limit int) ledger.AcquireAnswer {
 
 func (b *bench) acquire(id string, weight, limit int, wait time.Duration) ledger.AcquireAnswer {
 	b.Helper()
-	answer, err := b.ledger.Acquire(b.ctx, b.request(id, weight, limit, wait))
-	b.must(err)
+	var answer ledger.AcquireAnswer
+	b.repeat(func() (err error) {
+		answer, err = b.again.Acquire(b.ctx, b.request(id, weight, limit, wait))
+		return err
+	})
 	return answer
 }
 
@@ -161,10 +240,13 @@ func (b *bench) release(id string) ledger.Hold {
 
 func (b *bench) renew(id string) ledger.Hold {
 	b.Helper()
-	result := b.ledger.RenewAll(b.ctx, []ledger.RenewRequest{{
-		Resource: b.resource, Leases: []ledger.Renewal{{ID: qualified(id), TTL: time.Minute}},
-	}})[0]
-	b.must(result.Err)
+	var result ledger.RenewResult
+	b.repeat(func() error {
+		result = b.again.RenewAll(b.ctx, []ledger.RenewRequest{{
+			Resource: b.resource, Leases: []ledger.Renewal{{ID: qualified(id), TTL: time.Minute}},
+		}})[0]
+		return result.Err
+	})
 	return result.Holds[0]
 }
 
@@ -177,14 +259,19 @@ func (b *bench) cancel(id string) ledger.Cancelled {
 
 func (b *bench) resize(limit int) {
 	b.Helper()
-	_, err := b.ledger.Resize(b.ctx, b.resource, limit)
-	b.must(err)
+	b.repeat(func() error {
+		_, err := b.again.Resize(b.ctx, b.resource, limit)
+		return err
+	})
 }
 
 func (b *bench) inspect() ledger.State {
 	b.Helper()
-	state, err := b.ledger.Inspect(b.ctx, b.resource, 1000)
-	b.must(err)
+	var state ledger.State
+	b.repeat(func() (err error) {
+		state, err = b.again.Inspect(b.ctx, b.resource, 1000)
+		return err
+	})
 	return state
 }
 
@@ -223,7 +310,7 @@ func (b *bench) hooked(between fault, options ...signalbox.Option) *signalbox.Bo
 
 func (b *bench) boxOver(over transport.Transport, options ...signalbox.Option) *signalbox.Box {
 	b.Helper()
-	box := signalbox.NewOver(over, options...)
+	box := signalbox.NewOver(over, append([]signalbox.Option{b.claim(signalbox.DefaultClaim)}, options...)...)
 	b.Cleanup(func() {
 		if err := box.Close(); err != nil {
 			b.Error(err)

@@ -80,7 +80,7 @@ func limiterGivesBack(b *bench) {
 	}
 	b.eventually("the unit is taken", func() bool { return delay() > time.Hour })
 	cancel()
-	b.is(<-done, context.Canceled)
+	b.is(receive(b, done), context.Canceled)
 	b.eventually("the unit is given back", func() bool { return delay() <= time.Hour })
 }
 
@@ -99,7 +99,7 @@ func latchOpens(b *bench) {
 	const parties, awaiting = 5, 6
 	done := make(chan error, awaiting)
 	for range awaiting {
-		latch := b.box(signalbox.Claim(time.Second)).Latch(b.name, parties)
+		latch := b.box(b.claim(time.Second)).Latch(b.name, parties)
 		go func() { done <- latch.Await(b.ctx) }()
 	}
 	latch := b.box().Latch(b.name, parties)
@@ -114,7 +114,7 @@ func latchOpens(b *bench) {
 		equal(b, "missing", missing, parties-1-i)
 	}
 	for range awaiting {
-		b.must(<-done)
+		b.must(receive(b, done))
 	}
 	b.must(latch.Await(b.ctx)) // stays open
 }
@@ -141,7 +141,7 @@ func barrierRounds(b *bench) {
 	passed := make([][rounds]int64, parties)
 	var workers sync.WaitGroup
 	for party := range parties {
-		barrier := b.box(signalbox.Claim(time.Second)).Barrier(b.name, parties)
+		barrier := b.box(b.claim(time.Second)).Barrier(b.name, parties)
 		workers.Go(func() {
 			for round := range rounds {
 				arrived.Add(1)
@@ -232,7 +232,7 @@ func (b *bench) watch() (events <-chan signalbox.Event, stop func()) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	list := make(chan signalbox.Event, 64)
 	over := make(chan struct{})
-	box := b.box(signalbox.Claim(shortClaim))
+	box := b.box(b.claim(shortClaim))
 	go func() {
 		defer close(over)
 		for event, err := range box.Watch(ctx, b.name) {
@@ -269,12 +269,12 @@ func (b *bench) next(events <-chan signalbox.Event) signalbox.Event {
 func watchSees(b *bench) {
 	events, stop := b.watch()
 	defer stop()
-	snapshot := <-events
+	snapshot := receive(b, events)
 	equal(b, "first event", snapshot.What, signalbox.Snapshot)
 	equal(b, "leases", snapshot.State.Leases, 0)
 	// The subscription opens in its own time, and tells so by a snapshot.
 	box := b.box(signalbox.Owner("the owner"))
-	equal(b, "second event", (<-events).What, signalbox.Snapshot)
+	equal(b, "second event", receive(b, events).What, signalbox.Snapshot)
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.Label("a label")))
 	event := b.next(events)
 	equal(b, "event", event.What, signalbox.LeaseGranted)
@@ -284,14 +284,14 @@ func watchSees(b *bench) {
 	done := b.start(ctx, box)
 	equal(b, "event", b.next(events).What, signalbox.WaiterQueued)
 	cancel()
-	b.is(<-done, context.Canceled)
+	b.is(receive(b, done), context.Canceled)
 	equal(b, "event", b.next(events).What, signalbox.WaiterLeft)
 	done = b.start(b.ctx, box)
 	equal(b, "event", b.next(events).What, signalbox.WaiterQueued)
 	b.must(lease.Release(b.ctx))
 	equal(b, "event", b.next(events).What, signalbox.LeaseReleased)
 	equal(b, "event", b.next(events).What, signalbox.LeaseGranted)
-	b.must(<-done)
+	b.must(receive(b, done))
 	equal(b, "event", b.next(events).What, signalbox.LeaseReleased)
 	b.resize(3)
 	event = b.next(events)
@@ -304,10 +304,10 @@ func watchSeesExpiry(b *bench) {
 	var broken faults
 	events, stop := b.watch()
 	defer stop()
-	<-events
-	<-events
-	box := b.hooked(&broken, signalbox.Claim(shortClaim))
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(300*time.Millisecond)))
+	receive(b, events)
+	receive(b, events)
+	box := b.hooked(&broken, b.claim(shortClaim))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, b.ttl(300*time.Millisecond)))
 	equal(b, "event", b.next(events).What, signalbox.LeaseGranted)
 	broken.loseRequests.Store(1 << 40)
 	event := b.next(events) // nobody waits, so nobody but the watcher asks

@@ -92,7 +92,7 @@ func writerNotStarved(b *bench) {
 	b.is(err, signalbox.ErrBusy) // nobody passes the writer
 	b.must(reader.Release(b.ctx))
 	b.must(second.Release(b.ctx))
-	writer := <-got
+	writer := receive(b, got)
 	if writer.Token() <= second.Token() {
 		b.Fatalf("L2: the writer's token %d after %d", writer.Token(), second.Token())
 	}
@@ -113,7 +113,7 @@ func downgrade(b *bench) {
 	}()
 	b.eventually("the reader waits", func() bool { return b.inspect().Waiters == 1 })
 	b.must(lock.Downgrade(b.ctx, writer))
-	b.must(<-got)
+	b.must(receive(b, got))
 	equal(b, "token", writer.Token(), token)
 	equal(b, "weight", writer.Weight(), 1)
 	b.must(lock.Upgrade(b.ctx, writer)) // alone again
@@ -174,7 +174,7 @@ func terms(b *bench) {
 	}()
 	b.eventually("a candidate", func() bool { return b.inspect().Waiters == 1 })
 	b.must(first.Resign(b.ctx))
-	second := <-next
+	second := receive(b, next)
 	if second.Token() <= first.Token() {
 		b.Fatalf("L2: term %d after %d", second.Token(), first.Token())
 	}
@@ -186,19 +186,19 @@ func terms(b *bench) {
 	}()
 	b.eventually("a candidate", func() bool { return b.inspect().Waiters == 1 })
 	cancel() // to resign while campaigning
-	b.is(<-gone, context.Canceled)
+	b.is(receive(b, gone), context.Canceled)
 	b.must(second.Resign(b.ctx))
 	b.nothingLeft()
 }
 
 func observeElection(b *bench) {
-	box := b.box(signalbox.Claim(shortClaim))
+	box := b.box(b.claim(shortClaim))
 	election := box.Election(b.name)
 	leaders := make(chan signalbox.Leader, 16)
 	ctx, cancel := context.WithCancel(b.ctx)
 	over := make(chan error, 1)
 	go func() {
-		for leader, err := range b.box(signalbox.Claim(shortClaim)).Election(b.name).Observe(ctx) {
+		for leader, err := range b.box(b.claim(shortClaim)).Election(b.name).Observe(ctx) {
 			if err != nil {
 				over <- err
 				return
@@ -206,13 +206,13 @@ func observeElection(b *bench) {
 			leaders <- leader
 		}
 	}()
-	equal(b, "leader", (<-leaders).Exists(), false)
+	equal(b, "leader", receive(b, leaders).Exists(), false)
 	var last int64
 	for i := range 3 {
 		label := fmt.Sprint("candidate ", i)
 		term, err := election.Campaign(b.ctx, signalbox.Label(label))
 		b.must(err)
-		leader := <-leaders
+		leader := receive(b, leaders)
 		equal(b, "label of the leader", leader.Label, label)
 		equal(b, "term", leader.Term, term.Token())
 		if leader.Term <= last {
@@ -220,10 +220,10 @@ func observeElection(b *bench) {
 		}
 		last = leader.Term
 		b.must(term.Resign(b.ctx))
-		equal(b, "leader", (<-leaders).Exists(), false)
+		equal(b, "leader", receive(b, leaders).Exists(), false)
 	}
 	cancel()
-	b.is(<-over, context.Canceled)
+	b.is(receive(b, over), context.Canceled)
 }
 
 func allOrNothing(b *bench) {
@@ -262,7 +262,7 @@ func noDeadlock(b *bench) {
 	var inside [4]atomic.Int64
 	var workers sync.WaitGroup
 	for i := range 8 {
-		box := b.box(signalbox.Claim(time.Second))
+		box := b.box(b.claim(time.Second))
 		workers.Go(func() {
 			for turn := range 20 {
 				first, second := (i+turn)%4, (i*3+turn*2+1)%4
@@ -328,7 +328,7 @@ func allHoldsNothing(b *bench) {
 	b.eventually("a place in the queue of x", func() bool { return b.inspect().Waiters == 1 })
 	equal(b, "held of x", b.inspect().Held, 0)
 	b.must(held.Release(b.ctx))
-	b.must(<-got)
+	b.must(receive(b, got))
 }
 
 func within(b *bench) {
@@ -349,7 +349,7 @@ func within(b *bench) {
 	b.must(err)
 	equal(b, "held of all", b.inspect().Held, 2)
 	b.must(first.Release(b.ctx))
-	b.must(<-blocked)
+	b.must(receive(b, blocked))
 	b.must(second.Release(b.ctx))
 	b.nothingLeft()
 }

@@ -74,7 +74,7 @@ func restingIsNobodys(b *bench) {
 }
 
 func heldAtLeast(b *bench) {
-	box := b.box(signalbox.Claim(shortClaim))
+	box := b.box(b.claim(shortClaim))
 	mutex, begun := box.Mutex(b.name), time.Now()
 	lease := b.lease(mutex.Acquire(b.ctx, signalbox.HoldAtLeast(400*time.Millisecond)))
 	b.must(lease.Release(b.ctx))
@@ -91,7 +91,7 @@ func heldAtLeast(b *bench) {
 // heldAtLeastLostReply: such a lease is given back in another way, since a request to acquire may still be under way.
 func heldAtLeastLostReply(b *bench) {
 	var broken faults
-	box := b.hooked(&broken, signalbox.Claim(shortClaim))
+	box := b.hooked(&broken, b.claim(shortClaim))
 	b.lease(box.Mutex(b.name + " first").Acquire(b.ctx))
 	broken.loseReplies.Store(1)
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.HoldAtLeast(time.Hour)))
@@ -138,7 +138,7 @@ func paceTells(b *bench) {
 		}()
 	}
 	for range turns {
-		b.must(<-done)
+		b.must(receive(b, done))
 	}
 	switch took := time.Since(begun); {
 	case took < (turns-1)*interval:
@@ -169,7 +169,7 @@ func notice(b *bench) {
 	}
 	b.must(lease.Err())
 	b.must(lease.Release(b.ctx))
-	b.must(<-done)
+	b.must(receive(b, done))
 	b.must(deaf.Release(b.ctx))
 }
 
@@ -261,7 +261,7 @@ func localHandoff(b *bench) {
 		done <- errors.Join(errs...)
 	}()
 	for range goroutines + 1 {
-		b.must(<-done)
+		b.must(receive(b, done))
 	}
 	equal(b, "grants", len(grants), goroutines*turns+turns)
 	b.nothingLeft()
@@ -279,7 +279,7 @@ func localHandoffGivesUp(b *bench) {
 	}()
 	next := make(chan *signalbox.Lease, 1)
 	cancel()
-	b.is(<-gone, context.Canceled)
+	b.is(receive(b, gone), context.Canceled)
 	go func() {
 		lease, err := mutex.Acquire(b.ctx, signalbox.LocalHandoff(5))
 		if err != nil {
@@ -289,7 +289,7 @@ func localHandoffGivesUp(b *bench) {
 	}()
 	equal(b, "waiters on the server", b.inspect().Waiters, 0)
 	b.must(first.Release(b.ctx))
-	lease := <-next
+	lease := receive(b, next)
 	b.must(lease.Err())
 	b.must(lease.Release(b.ctx))
 	b.nothingLeft()
@@ -297,22 +297,23 @@ func localHandoffGivesUp(b *bench) {
 
 // localHandoffRenews: a lease that passes from hand to hand faster than it is renewed lives on.
 func localHandoffRenews(b *bench) {
-	box := b.box(signalbox.Claim(shortClaim))
+	box := b.box(b.claim(shortClaim))
 	mutex := box.Mutex(b.name)
-	stop := time.Now().Add(5 * time.Second / 2)
+	ttl := b.lasting(time.Second)
+	stop := time.Now().Add(5 * ttl / 2)
 	done := make(chan error, 3)
 	for range 3 {
 		go func() {
 			var errs []error
 			for time.Now().Before(stop) {
 				errs = append(errs, mutex.Do(b.ctx, func(ctx context.Context) error { return ctx.Err() },
-					signalbox.LocalHandoff(signalbox.MaxHandoffs), signalbox.TTL(time.Second)))
+					signalbox.LocalHandoff(signalbox.MaxHandoffs), signalbox.TTL(ttl)))
 			}
 			done <- errors.Join(errs...)
 		}()
 	}
 	for range 3 {
-		b.must(<-done)
+		b.must(receive(b, done))
 	}
 	b.nothingLeft()
 }
@@ -342,7 +343,7 @@ func observations(b *bench) {
 
 func releaseHeedsContext(b *bench) {
 	var broken faults
-	box := b.hooked(&broken, signalbox.Claim(shortClaim))
+	box := b.hooked(&broken, b.claim(shortClaim))
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Hour)))
 	broken.loseRequests.Store(1 << 40)
 	ctx, cancel := context.WithTimeout(b.ctx, 50*time.Millisecond)
