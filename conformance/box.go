@@ -283,7 +283,10 @@ func renewal(b *bench) {
 	ttl := b.lasting(200 * time.Millisecond)
 	lease := b.lease(b.box().Mutex(b.name).Acquire(b.ctx, signalbox.TTL(ttl)))
 	first := lease.Deadline()
-	b.eventually("a lease that outlives its ttl twice", func() bool { return lease.Deadline().Sub(first) > 2*ttl })
+	b.eventually("a lease that outlives its ttl twice", func() bool {
+		b.must(lease.Err())
+		return lease.Deadline().Sub(first) > 2*ttl
+	})
 	b.must(lease.Err())
 	b.must(lease.Release(b.ctx))
 }
@@ -293,8 +296,11 @@ func renewalRetries(b *bench) {
 	box := b.hooked(&broken)
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, b.ttl(time.Second)))
 	first := lease.Deadline()
-	broken.loseRequests.Store(2)
-	b.eventually("a renewal after two failed", func() bool { return lease.Deadline().After(first) })
+	broken.loseRequests.Store(3)
+	b.eventually("a renewal after three failed", func() bool {
+		b.must(lease.Err())
+		return lease.Deadline().After(first)
+	})
 	b.must(lease.Err())
 	b.must(lease.Release(b.ctx))
 }

@@ -110,7 +110,8 @@ func closeDuringRenewals(b *bench) {
 	const count = 200
 	leases := make([]*signalbox.Lease, count)
 	for i := range leases {
-		leases[i] = b.lease(box.Semaphore(b.name, count).Acquire(b.ctx, b.ttl(6*time.Second)))
+		// The first must last until the last is there, however often the server is away meanwhile.
+		leases[i] = b.lease(box.Semaphore(b.name, count).Acquire(b.ctx, signalbox.TTL(6*time.Second+4*b.away)))
 	}
 	b.eventually("renewals that hang", network.hangs.Load)
 	b.must(box.Close())

@@ -5,6 +5,9 @@
 // minutes away and pass because the test writes one that lies in the past (bench.expire), so nothing waits for a clock.
 // Those about what only a living process does, renewing, noticing, giving up, go through Boxes and real time.
 //
+// A server may also die and come back while the promises are being kept (Restarts). A wait that must then be longer says
+// so by lasting, ttl and claim; a transition whose answer may be lost and asked for again goes over bench.repeat.
+//
 // To add a promise: a function here in the file of its kind, a line in its list, a line in docs/invariants.md.
 package conformance
 
