@@ -69,7 +69,7 @@ type Restarts struct {
 }
 
 // Promise has a server keep what its name says; a test that fails says that it has not. It takes a name of its own, so
-// that many can be asked of one server at once.
+// that many can be asked of one server at once, but for the one with a key of a wrong type, which List would meet.
 type Promise func(t *testing.T, server Server)
 
 // Promises returns the whole suite, by name.
