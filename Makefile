@@ -17,7 +17,7 @@ SEQUENTIAL := $(addprefix ./engine/internal/,acl command conf ds exec keyspace l
 # packages more it is one test each, which the target test names.
 TWICE := ./autocomplete ./internal/simtest
 
-.PHONY: help build test race test-deps fuzz crash bench bench-locks bench-engine bench-durability bench-autocomplete faults record lint fmt cover install
+.PHONY: help build test race test-deps fuzz crash restarts bench bench-locks bench-engine bench-durability bench-autocomplete faults record lint fmt cover install
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ record: test-deps ## record the answers of the transcripts anew, from a real red
 
 crash: ## kill the engine while it works, and look at what it has kept: make crash ROUNDS=10000 SEED=1
 	CRASH_ROUNDS=$(or $(ROUNDS),1000) SEED=$(or $(SEED),1) $(GO) test ./engine/internal/crashtest -count=1 -timeout 10h -v
+
+restarts: ## run the conformance suite while its engine is killed: make restarts ROUNDS=100 SEED=1
+	RESTART_ROUNDS=$(or $(ROUNDS),20) SEED=$(or $(SEED),1) $(GO) test ./cmd/signalbox -run TestThePromisesSurviveRestarts -count=1 -timeout 10h -v
 
 bench: test-deps ## measure beside Redis and bare round trips; prints ratios
 	$(GO) -C bench run .

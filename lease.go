@@ -321,9 +321,11 @@ func (l *Lease) renewed(sent time.Time, hold ledger.Hold, err error) {
 		l.mu.Lock()
 		l.trouble = err
 		l.renewals++
-		failed := l.renewals
+		failed, left := l.renewals, time.Until(l.deadline)
 		l.mu.Unlock()
 		pause := min(backoff(l.box.claim), l.ttl/20) << min(failed, 4)
+		// Not beyond the deadline: the server may be back long before that.
+		pause = max(min(pause, left/2), l.ttl/100)
 		l.box.keeper.schedule(&l.duty, time.Now().Add(pause))
 	case err != nil:
 		l.end(errors.Join(fmt.Errorf("%w: %q", ErrLeaseLost, l.resource.Name), err))

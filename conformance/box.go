@@ -153,10 +153,10 @@ func (b *bench) inOrder(turns []turn) {
 
 func crashedHolder(b *bench) {
 	var broken faults
-	box := b.hooked(&broken, signalbox.Claim(shortClaim))
-	holder := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(500*time.Millisecond)))
+	box := b.hooked(&broken, b.claim(shortClaim))
+	holder := b.lease(box.Mutex(b.name).Acquire(b.ctx, b.ttl(500*time.Millisecond)))
 	broken.loseRequests.Store(1 << 40) // from here on the holder is cut off
-	next := b.lease(b.box(signalbox.Claim(shortClaim)).Mutex(b.name).Acquire(b.ctx))
+	next := b.lease(b.box(b.claim(shortClaim)).Mutex(b.name).Acquire(b.ctx))
 	select {
 	case <-holder.Done():
 		b.is(holder.Err(), signalbox.ErrLeaseLost)
@@ -286,7 +286,7 @@ func lostReplyOfRelease(b *bench) {
 }
 
 func renewal(b *bench) {
-	const ttl = 800 * time.Millisecond
+	ttl := b.lasting(800 * time.Millisecond)
 	lease := b.lease(b.box().Mutex(b.name).Acquire(b.ctx, signalbox.TTL(ttl)))
 	first := lease.Deadline()
 	b.eventually("a lease that outlives its ttl twice", func() bool {
@@ -300,10 +300,10 @@ func renewal(b *bench) {
 func renewalRetries(b *bench) {
 	var broken faults
 	box := b.hooked(&broken)
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(3*time.Second)))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, b.ttl(3*time.Second)))
 	first := lease.Deadline()
-	broken.loseRequests.Store(2)
-	b.eventually("a renewal after two failed", func() bool {
+	broken.loseRequests.Store(3)
+	b.eventually("a renewal after three failed", func() bool {
 		b.must(lease.Err())
 		return lease.Deadline().After(first)
 	})
@@ -314,7 +314,7 @@ func renewalRetries(b *bench) {
 func lateRenewal(b *bench) {
 	var slow faults
 	box := b.hooked(&slow)
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(3*time.Second)))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, b.ttl(3*time.Second)))
 	first := lease.Deadline()
 	b.eventually("a renewal, so that the server knows its script", func() bool {
 		b.must(lease.Err())
@@ -341,7 +341,7 @@ func lateRenewal(b *bench) {
 
 func forceReachesHolder(b *bench) {
 	box := b.box()
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(2*time.Second)))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, b.ttl(2*time.Second)))
 	ok, err := b.box().Force(b.ctx, b.name, lease.ID())
 	b.must(err)
 	equal(b, "ended", ok, true)
@@ -391,7 +391,7 @@ func waitingIsSilent(b *bench) {
 
 func lostMessage(b *bench) {
 	holder := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
-	done := b.start(b.ctx, b.box(signalbox.Claim(shortClaim)))
+	done := b.start(b.ctx, b.box(b.claim(shortClaim)))
 	b.cutInboxes()
 	b.must(holder.Release(b.ctx))
 	b.must(awaited(b, "the waiter's turn", done))
@@ -416,7 +416,7 @@ func (b *bench) cutInboxes() {
 func serverGone(b *bench) {
 	var broken faults
 	holder := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
-	box := b.hooked(&broken, signalbox.Claim(shortClaim))
+	box := b.hooked(&broken, b.claim(shortClaim))
 	done := b.start(b.ctx, box)
 	broken.loseRequests.Store(1 << 40)
 	b.is(awaited(b, "the end of the waiter", done), signalbox.ErrUnavailable)
@@ -485,7 +485,7 @@ func doEndsWithLease(b *bench) {
 		b.must(err)
 		<-ctx.Done()
 		return context.Cause(ctx)
-	}, signalbox.TTL(2*time.Second)) // the renewal is told, and must not come too late for that
+	}, b.ttl(2*time.Second)) // the renewal is told, and must not come too late for that
 	b.is(err, signalbox.ErrForced)
 }
 

@@ -67,11 +67,11 @@ func queueOutlived(b *bench) {
 func ttlBelowClaim(b *bench) {
 	first := b.lease(b.box().Mutex(b.name).Acquire(b.ctx))
 	var broken faults
-	box := b.hooked(&broken, signalbox.Claim(signalbox.DefaultClaim))
+	box := b.hooked(&broken, b.claim(signalbox.DefaultClaim))
 	granted := make(chan *signalbox.Lease, 1)
 	queued := make(chan signalbox.Waiting, 1)
 	go func() {
-		lease, err := box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(300*time.Millisecond),
+		lease, err := box.Mutex(b.name).Acquire(b.ctx, b.ttl(300*time.Millisecond),
 			signalbox.OnWait(func(w signalbox.Waiting) { queued <- w }))
 		if err != nil {
 			b.Error(err)
@@ -110,7 +110,8 @@ func closeDuringRenewals(b *bench) {
 	const count = 200
 	leases := make([]*signalbox.Lease, count)
 	for i := range leases {
-		leases[i] = b.lease(box.Semaphore(b.name, count).Acquire(b.ctx, signalbox.TTL(9*time.Second)))
+		// The first must last until the last is there, however often the server is away meanwhile.
+		leases[i] = b.lease(box.Semaphore(b.name, count).Acquire(b.ctx, signalbox.TTL(9*time.Second+4*b.away)))
 	}
 	b.eventually("renewals that hang", network.hangs.Load)
 	b.must(box.Close())

@@ -5,6 +5,9 @@
 // minutes away and pass because the test writes one that lies in the past (bench.expire), so nothing waits for a clock.
 // Those about what only a living process does, renewing, noticing, giving up, go through Boxes and real time.
 //
+// A server may also die and come back while the promises are being kept (Restarts). A wait that must then be longer says
+// so by lasting, ttl and claim; a transition whose answer may be lost and asked for again goes over bench.repeat.
+//
 // To add a promise: a function here in the file of its kind, a line in its list, a line in docs/invariants.md.
 package conformance
 
@@ -42,31 +45,70 @@ func Exercise(t *testing.T, dial func(t *testing.T) redis.UniversalClient) {
 // and break things.
 func ExerciseOver(t *testing.T, dial Dial, open Open) {
 	t.Helper()
+	for name, keep := range Promises() {
+		t.Run(name, func(t *testing.T) { keep(t, Server{Dial: dial, Open: open}) })
+	}
+}
+
+// Server is where a promise is to be kept.
+type Server struct {
+	Dial Dial // of clients that look on and break things; they lose no request
+	Open Open
+	// Restarts is nil for a server that stays.
+	Restarts *Restarts
+}
+
+// Restarts says that the server may die at any moment, even in the middle of a transition, and comes back with all that
+// it acknowledged.
+type Restarts struct {
+	// Steady is Open for transports none of whose requests is under way when the server dies. Transitions go over it
+	// whose second answer is not the first: nobody could tell a release that found nothing from one whose answer got
+	// lost. The others are asked for again.
+	Steady Open
+	// Away is longer than the server ever is. What must not end meanwhile, ttls and claim times, is longer by it.
+	Away time.Duration
+}
+
+// Promise has a server keep what its name says; a test that fails says that it has not. It takes a name of its own, so
+// that many can be asked of one server at once, but for the one with a key of a wrong type, which List would meet.
+type Promise func(t *testing.T, server Server)
+
+// Promises returns the whole suite, by name.
+func Promises() map[string]Promise {
+	all := make(map[string]Promise)
 	for _, list := range []map[string]func(*bench){
 		ledgerPromises, tornPromises, boxPromises, edgePromises,
 		termPromises, primitivePromises, gatherPromises,
 	} {
 		for name, promise := range list {
-			t.Run(name, func(t *testing.T) {
-				guard(t)
-				promise(newBench(t, dial, open, name))
-			})
+			all[name] = func(t *testing.T, server Server) {
+				t.Helper()
+				guard(t, 2*server.atMost())
+				promise(newBench(t, server, name))
+			}
 		}
 	}
+	return all
 }
 
 // patience is how long anything may take that happens soon.
 const patience = 10 * time.Second
 
+// away is how long the server may be.
+func (s Server) away() time.Duration {
+	if s.Restarts == nil {
+		return 0
+	}
+	return s.Restarts.Away
+}
+
 // atMost is how long the calls of one promise may take together: its context ends then.
-const atMost = 6 * patience
+func (s Server) atMost() time.Duration { return 6 * (patience + 5*s.away()) }
 
-// stuck is how long a promise may take: long after its context has ended, and long before go test would give up.
-const stuck = 12 * patience
-
-// guard ends the process when a promise does not end: a call that heeds neither its context nor a close leaves nothing
-// else to do. Where it hangs is in the stacks that a panic prints.
-func guard(t *testing.T) {
+// guard ends the process when a promise does not end, long after its context has and long before go test would give up:
+// a call that heeds neither its context nor a close leaves nothing else to do. Where it hangs is in the stacks that a
+// panic prints.
+func guard(t *testing.T, stuck time.Duration) {
 	name := t.Name()
 	watchdog := time.AfterFunc(stuck, func() { panic(fmt.Sprintf("%s: not over after %v", name, stuck)) })
 	t.Cleanup(func() { watchdog.Stop() })
@@ -79,17 +121,48 @@ type bench struct {
 	open     Open
 	client   redis.UniversalClient
 	ledger   *ledger.Ledger
+	again    *ledger.Ledger // for transitions that may be asked for again
+	away     time.Duration  // how long the server may be; 0 if it stays
+	atMost   time.Duration  // how long the calls may take together
 	name     string
 	resource *ledger.Resource
 	keys     []string
 }
 
-func newBench(t *testing.T, dial Dial, open Open, name string) *bench {
-	ctx, done := context.WithTimeout(context.Background(), atMost)
+func newBench(t *testing.T, server Server, name string) *bench {
+	b := &bench{T: t, open: server.Open, client: server.Dial(t), away: server.away(), atMost: server.atMost()}
+	steady := server.Open
+	if server.Restarts != nil {
+		steady = server.Restarts.Steady
+	}
+	ctx, done := context.WithTimeout(context.Background(), b.atMost)
 	t.Cleanup(done)
-	b := &bench{T: t, ctx: ctx, open: open, client: dial(t), ledger: ledger.New(open(t))}
+	b.ctx, b.ledger = ctx, ledger.New(steady(t))
+	b.again = b.ledger
+	if server.Restarts != nil {
+		b.again = ledger.New(server.Open(t))
+	}
 	b.use(fmt.Sprintf("%s %d", name, time.Now().UnixNano()))
 	return b
+}
+
+func (b *bench) patience() time.Duration { return patience + 5*b.away }
+
+// lasting is a span that is not to be over just because the server is away.
+func (b *bench) lasting(d time.Duration) time.Duration { return d + b.away }
+
+func (b *bench) ttl(d time.Duration) signalbox.AcquireOption { return signalbox.TTL(b.lasting(d)) }
+func (b *bench) claim(d time.Duration) signalbox.Option      { return signalbox.Claim(b.lasting(d)) }
+
+// repeat makes a call of b.again until the server is there to answer it.
+func (b *bench) repeat(call func() error) {
+	b.Helper()
+	err := call()
+	for b.away > 0 && err != nil && ledger.Retryable(err) && b.ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+		err = call()
+	}
+	b.must(err)
 }
 
 // use makes another resource the one that is worked on.
@@ -119,9 +192,9 @@ func (b *bench) eventually(what string, ok func() bool) {
 	b.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); !ok(); <-tick.C {
+	for end := time.Now().Add(b.patience()); !ok(); <-tick.C {
 		if time.Now().After(end) {
-			b.Fatalf("not in %v: %s", patience, what)
+			b.Fatalf("not in %v: %s", b.patience(), what)
 		}
 	}
 }
@@ -136,7 +209,7 @@ func awaited[T any](b *bench, what string, from <-chan T) (value T) {
 		}
 		value = came
 	case <-b.ctx.Done():
-		b.Fatalf("has not come in %v: %s", atMost, what)
+		b.Fatalf("has not come in %v: %s", b.atMost, what)
 	}
 	return value
 }
@@ -147,7 +220,7 @@ func (b *bench) ends(lease *signalbox.Lease) {
 	select {
 	case <-lease.Done():
 	case <-b.ctx.Done():
-		b.Fatalf("a lease has not ended in %v", atMost)
+		b.Fatalf("a lease has not ended in %v", b.atMost)
 	}
 }
 
@@ -161,7 +234,7 @@ func (b *bench) join(workers *sync.WaitGroup) {
 	}()
 	select {
 	case <-over:
-	case <-time.After(atMost + patience):
+	case <-time.After(b.atMost + patience):
 		b.Fatal("workers do not heed their context")
 	}
 }
@@ -179,8 +252,11 @@ func (b *bench) try(id string, weight, limit int) ledger.AcquireAnswer {
 
 func (b *bench) acquire(id string, weight, limit int, wait time.Duration) ledger.AcquireAnswer {
 	b.Helper()
-	answer, err := b.ledger.Acquire(b.ctx, b.request(id, weight, limit, wait))
-	b.must(err)
+	var answer ledger.AcquireAnswer
+	b.repeat(func() (err error) {
+		answer, err = b.again.Acquire(b.ctx, b.request(id, weight, limit, wait))
+		return err
+	})
 	return answer
 }
 
@@ -219,10 +295,13 @@ func (b *bench) release(id string) ledger.Hold {
 
 func (b *bench) renew(id string) ledger.Hold {
 	b.Helper()
-	result := b.ledger.RenewAll(b.ctx, []ledger.RenewRequest{{
-		Resource: b.resource, Leases: []ledger.Renewal{{ID: qualified(id), TTL: time.Minute}},
-	}})[0]
-	b.must(result.Err)
+	var result ledger.RenewResult
+	b.repeat(func() error {
+		result = b.again.RenewAll(b.ctx, []ledger.RenewRequest{{
+			Resource: b.resource, Leases: []ledger.Renewal{{ID: qualified(id), TTL: time.Minute}},
+		}})[0]
+		return result.Err
+	})
 	return result.Holds[0]
 }
 
@@ -235,14 +314,19 @@ func (b *bench) cancel(id string) ledger.Cancelled {
 
 func (b *bench) resize(limit int) {
 	b.Helper()
-	_, err := b.ledger.Resize(b.ctx, b.resource, limit)
-	b.must(err)
+	b.repeat(func() error {
+		_, err := b.again.Resize(b.ctx, b.resource, limit)
+		return err
+	})
 }
 
 func (b *bench) inspect() ledger.State {
 	b.Helper()
-	state, err := b.ledger.Inspect(b.ctx, b.resource, 1000)
-	b.must(err)
+	var state ledger.State
+	b.repeat(func() (err error) {
+		state, err = b.again.Inspect(b.ctx, b.resource, 1000)
+		return err
+	})
 	return state
 }
 
@@ -281,7 +365,7 @@ func (b *bench) hooked(between fault, options ...signalbox.Option) *signalbox.Bo
 
 func (b *bench) boxOver(over transport.Transport, options ...signalbox.Option) *signalbox.Box {
 	b.Helper()
-	box := signalbox.NewOver(over, options...)
+	box := signalbox.NewOver(over, append([]signalbox.Option{b.claim(signalbox.DefaultClaim)}, options...)...)
 	b.Cleanup(func() {
 		if err := box.Close(); err != nil {
 			b.Error(err)

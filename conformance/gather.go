@@ -99,7 +99,7 @@ func latchOpens(b *bench) {
 	const parties, awaiting = 5, 6
 	done := make(chan error, awaiting)
 	for range awaiting {
-		latch := b.box(signalbox.Claim(longClaim)).Latch(b.name, parties)
+		latch := b.box(b.claim(longClaim)).Latch(b.name, parties)
 		go func() { done <- latch.Await(b.ctx) }()
 	}
 	latch := b.box().Latch(b.name, parties)
@@ -141,7 +141,7 @@ func barrierRounds(b *bench) {
 	passed := make([][rounds]int64, parties)
 	var workers sync.WaitGroup
 	for party := range parties {
-		barrier := b.box(signalbox.Claim(longClaim)).Barrier(b.name, parties)
+		barrier := b.box(b.claim(longClaim)).Barrier(b.name, parties)
 		workers.Go(func() {
 			for round := range rounds {
 				arrived.Add(1)
@@ -240,7 +240,7 @@ func (b *bench) watch(claim time.Duration) *onlooker {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.ctx)
 	o, over := &onlooker{bench: b, events: make(chan signalbox.Event, 64)}, make(chan struct{})
-	box := b.box(signalbox.Claim(claim))
+	box := b.box(b.claim(claim))
 	go func() {
 		defer close(over)
 		defer close(o.events)
@@ -355,8 +355,8 @@ func watchSees(b *bench) {
 func watchSeesExpiry(b *bench) {
 	var broken faults
 	watcher := b.watch(time.Second)
-	box := b.hooked(&broken, signalbox.Claim(shortClaim))
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(300*time.Millisecond)))
+	box := b.hooked(&broken, b.claim(shortClaim))
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, b.ttl(300*time.Millisecond)))
 	watcher.sees(signalbox.LeaseGranted)
 	broken.loseRequests.Store(1 << 40)
 	event := watcher.sees(signalbox.LeaseExpired) // nobody waits, so nobody but the watcher asks

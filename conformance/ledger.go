@@ -204,14 +204,14 @@ func deadWaitersLeave(b *bench) {
 func deadGrantPassesOn(b *bench) {
 	b.granted("a", 1, 1)
 	short := b.request("dead", 1, 1, time.Minute)
-	short.Claim = time.Second
+	short.Claim = b.lasting(time.Second)
 	_, err := b.ledger.Acquire(b.ctx, short)
 	b.must(err)
 	b.waits("next", 1, 1)
 	b.release("a")
 	state := b.inspect()
-	if left := state.Holders[0].Deadline.Sub(state.Now); left > time.Second {
-		b.Fatalf("a grant nobody confirmed lasts %v, the claim time is 1s", left)
+	if left := state.Holders[0].Deadline.Sub(state.Now); left > short.Claim {
+		b.Fatalf("a grant nobody confirmed lasts %v, the claim time is %v", left, short.Claim)
 	}
 	b.expire("dead")
 	equal(b, "holder", b.holders(), "next")
@@ -220,7 +220,7 @@ func deadGrantPassesOn(b *bench) {
 func heartbeatConfirms(b *bench) {
 	b.granted("a", 1, 1)
 	short := b.request("w", 1, 1, time.Minute)
-	short.Claim = time.Second
+	short.Claim = b.lasting(time.Second)
 	_, err := b.ledger.Acquire(b.ctx, short)
 	b.must(err)
 	b.release("a")

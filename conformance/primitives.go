@@ -192,13 +192,13 @@ func terms(b *bench) {
 }
 
 func observeElection(b *bench) {
-	box := b.box(signalbox.Claim(shortClaim))
+	box := b.box(b.claim(shortClaim))
 	election := box.Election(b.name)
 	leaders := make(chan signalbox.Leader, 16)
 	ctx, cancel := context.WithCancel(b.ctx)
 	over := make(chan error, 1)
 	go func() {
-		for leader, err := range b.box(signalbox.Claim(shortClaim)).Election(b.name).Observe(ctx) {
+		for leader, err := range b.box(b.claim(shortClaim)).Election(b.name).Observe(ctx) {
 			if err != nil {
 				over <- err
 				return
@@ -262,7 +262,7 @@ func noDeadlock(b *bench) {
 	var inside [4]atomic.Int64
 	var workers sync.WaitGroup
 	for i := range 8 {
-		box := b.box(signalbox.Claim(longClaim))
+		box := b.box(b.claim(longClaim))
 		workers.Go(func() {
 			for turn := range 20 {
 				first, second := (i+turn)%4, (i*3+turn*2+1)%4

@@ -75,13 +75,13 @@ func restingIsNobodys(b *bench) {
 
 func heldAtLeast(b *bench) {
 	box := b.box()
-	mutex, begun := box.Mutex(b.name), time.Now()
-	lease := b.lease(mutex.Acquire(b.ctx, signalbox.HoldAtLeast(400*time.Millisecond)))
+	mutex, least, begun := box.Mutex(b.name), b.lasting(400*time.Millisecond), time.Now()
+	lease := b.lease(mutex.Acquire(b.ctx, signalbox.HoldAtLeast(least)))
 	b.must(lease.Release(b.ctx))
 	_, err := mutex.TryAcquire(b.ctx)
 	b.is(err, signalbox.ErrBusy)
 	next := b.lease(mutex.Acquire(b.ctx))
-	if held := time.Since(begun); held < 400*time.Millisecond {
+	if held := time.Since(begun); held < least {
 		b.Fatalf("granted again after %v", held)
 	}
 	b.must(next.Release(b.ctx))
@@ -91,7 +91,7 @@ func heldAtLeast(b *bench) {
 // heldAtLeastLostReply: such a lease is given back in another way, since a request to acquire may still be under way.
 func heldAtLeastLostReply(b *bench) {
 	var broken faults
-	box := b.hooked(&broken, signalbox.Claim(shortClaim))
+	box := b.hooked(&broken, b.claim(shortClaim))
 	b.lease(box.Mutex(b.name + " first").Acquire(b.ctx))
 	broken.loseReplies.Store(1)
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.HoldAtLeast(time.Hour)))
@@ -297,16 +297,17 @@ func localHandoffGivesUp(b *bench) {
 
 // localHandoffRenews: a lease that passes from hand to hand faster than it is renewed lives on.
 func localHandoffRenews(b *bench) {
-	box := b.box(signalbox.Claim(shortClaim))
+	box := b.box(b.claim(shortClaim))
 	mutex := box.Mutex(b.name)
-	stop := time.Now().Add(5 * time.Second / 2)
+	ttl := b.lasting(time.Second)
+	stop := time.Now().Add(5 * ttl / 2)
 	done := make(chan error, 3)
 	for range 3 {
 		go func() {
 			var errs []error
 			for time.Now().Before(stop) {
 				errs = append(errs, mutex.Do(b.ctx, func(ctx context.Context) error { return ctx.Err() },
-					signalbox.LocalHandoff(signalbox.MaxHandoffs), signalbox.TTL(3*time.Second/2)))
+					signalbox.LocalHandoff(signalbox.MaxHandoffs), b.ttl(3*time.Second/2)))
 			}
 			done <- errors.Join(errs...)
 		}()
@@ -342,7 +343,7 @@ func observations(b *bench) {
 
 func releaseHeedsContext(b *bench) {
 	var broken faults
-	box := b.hooked(&broken, signalbox.Claim(shortClaim))
+	box := b.hooked(&broken, b.claim(shortClaim))
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Hour)))
 	broken.loseRequests.Store(1 << 40)
 	ctx, cancel := context.WithTimeout(b.ctx, 50*time.Millisecond)
