@@ -1,6 +1,7 @@
 package exec_test
 
 import (
+	"math"
 	"strconv"
 	"testing"
 
@@ -78,8 +79,12 @@ func TestScriptsAllocateLittle(t *testing.T) {
 					t.Fatalf("got %q, want %q", reply, c.reply)
 				}
 			}
-			if n := testing.AllocsPerRun(1000, func() { run() }); n > c.budget {
-				t.Errorf("%v allocations, at most %v are allowed", n, c.budget)
+			least := math.Inf(1)
+			for range 3 { // what other tests have left behind may allocate, too
+				least = min(least, testing.AllocsPerRun(1000, func() { run() }))
+			}
+			if least > c.budget {
+				t.Errorf("%v allocations, at most %v are allowed", least, c.budget)
 			}
 		})
 	}
