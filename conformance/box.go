@@ -190,7 +190,9 @@ func cancelWhileWaiting(b *bench) {
 	if !strings.Contains(err.Error(), fmt.Sprintf("%q", b.name)) {
 		b.Fatalf("the error does not name the resource: %v", err)
 	}
-	equal(b, "waiters", b.inspect().Waiters, 0)
+	if b.away == 0 { // a server that is away hears of it when it is back
+		equal(b, "waiters", b.inspect().Waiters, 0)
+	}
 
 	ctx, cancel = context.WithTimeout(b.ctx, 20*time.Millisecond)
 	defer cancel()
