@@ -64,11 +64,12 @@ func largeGrammar() []template {
 			"OBJECT ENCODING $key", "GETRANGE $key $extreme $extreme", "LCS $key $key LEN", "STRLEN $key", "BITCOUNT $key", "SETBIT $key {1000|40000} 1",
 			"BITPOS $key {0|1} $extreme {|$extreme}", "BITCOUNT $key $extreme $extreme {|BIT}",
 		}},
+		// (OBJECT IDLETIME is with the transcripts: how long a key has been idle depends on how fast a server is asked.)
 		{"", mode{}, []string{
 			"CONFIG SET {hash|zset}-max-listpack-entries {0|3|128|-1}", "CONFIG SET {hash|zset}-max-listpack-value {0|4|64|100}",
 			"CONFIG SET set-max-intset-entries {0|4|512|x}", "CONFIG GET {hash-max-listpack-value|set-max-intset-entries|nosuch}", "EVAL $scan 0 SCAN {|COUNT 1|MATCH *:1|TYPE hash|TYPE string COUNT 3|TYPE none}",
 			"SCAN {abc|1x|18446744073709551616|}", "HSCAN $key {abc|1x|-}", "SSCAN $key 0 {COUNT 0|COUNT x|MATCH|BOGUS 1|COUNT -1}",
-			"OBJECT FREQ $key", "OBJECT BOGUS $key", "OBJECT IDLETIME nokey", "DEBUG DIGEST-VALUE $key",
+			"OBJECT FREQ $key", "OBJECT BOGUS $key", "DEBUG DIGEST-VALUE $key",
 			"EXPIREAT $key {1|0|-1} {|NX|XX|GT|LT}", "GETEX $key {EXAT 1|PXAT 1|EX -1|PX $extreme}", "SET $key $value {EX $extreme|PX $extreme|EXAT $extreme}",
 			"EXPIRE $key $extreme {|NX|XX GT|GT LT|BOGUS}", "PEXPIRE $key -1", "COPY $key $key DB {0|1|16|-1|x} {|REPLACE}", "MOVE $key {0|16|x}",
 		}},
