@@ -386,8 +386,12 @@ func waitingIsSilent(b *bench) {
 	b.must(holder.Release(b.ctx))
 	b.must(awaited(b, "the waiter's turn", done))
 	b.eventually("one to release", func() bool { return count.sent.Load() >= 4 })
-	if n := count.sent.Load(); n > 5 { // and one more if the inbox had to be opened again
-		b.Fatalf("%d commands where 4 are enough", n)
+	enough := int64(4)
+	if _, isCluster := b.client.(*redis.ClusterClient); isCluster {
+		enough++ // seen once on a busy machine; why is not known
+	}
+	if n := count.sent.Load(); n > enough {
+		b.Fatalf("%d commands where %d are enough", n, enough)
 	}
 }
 
