@@ -10,6 +10,7 @@ import (
 
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/internal/faultproxy"
 )
 
 // Whatever a caller's deadline ends says so, also when it is a connection that notices it first.
@@ -56,4 +57,40 @@ func TestADeadlineIsToldAsOne(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A try is granted, its reply gets lost, and the server cannot be reached for longer than the claim time. What it has granted
+// is taken back as soon as it can be reached again, and not only by the end of a ttl.
+func TestALostTryIsTakenBackWhenTheServerIsThereAgain(t *testing.T) {
+	t.Parallel()
+	server := difftest.Redis(t)
+	const claim = 50 * time.Millisecond
+	direct := openBox(t, server.Addr)
+	leases := func() int {
+		state, err := direct.Inspect(t.Context(), "m")
+		must(t, err)
+		return state.Leases
+	}
+	proxy := faultproxy.Start(t, server.Addr)
+	box := openBox(t, proxy.Addr(), signalbox.Claim(claim))
+	must(t, box.Mutex("before").Do(t.Context(), func(context.Context) error { return nil }))
+	proxy.Set(faultproxy.Fault{Replies: faultproxy.Direction{Drop: true}})
+	tried := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := box.Mutex("m").TryAcquire(ctx, signalbox.TTL(time.Hour))
+		tried <- err
+	}()
+	eventually(t, "the grant", func() bool { return leases() == 1 })
+	proxy.Set(faultproxy.Fault{Requests: faultproxy.Direction{Drop: true}, Replies: faultproxy.Direction{Drop: true}})
+	if err := <-tried; !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+	<-time.After(4 * claim) // what no longer time may change
+	if n := leases(); n != 1 {
+		t.Fatalf("%d leases: the server was reached", n)
+	}
+	proxy.Restore()
+	idle(t, direct, "m")
 }

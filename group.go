@@ -204,7 +204,7 @@ func (g *group) leases(ctx context.Context, tokens []int64, sent time.Time) (*Le
 func (g *group) cancel(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, place := range g.request.Places {
-		all.Go(func() { g.box.takeBack(ctx, place.Resource, place.ID) })
+		all.Go(func() { g.box.takeBack(ctx, place.Resource, place.ID, g.request.TTL) })
 	}
 	all.Wait()
 }

@@ -54,6 +54,17 @@ func (k *keeper) schedule(d *duty, due time.Time) {
 	k.put(d, due)
 }
 
+// await is schedule for a waiter that has its answer. If messages may have gone by since it asked it is due at once. That is
+// looked at here, with k.mu held, so that either this or hasten has it ask again, and not both.
+func (k *keeper) await(w *waiter, due time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if round := k.box.inbox.round.Load(); round != 0 && round != w.round.Load() {
+		due = time.Now()
+	}
+	k.put(&w.duty, due)
+}
+
 // advance is schedule for a duty that may only come sooner.
 func (k *keeper) advance(d *duty, due time.Time) {
 	k.mu.Lock()

@@ -66,3 +66,38 @@ func TestAnHeirTakesTwoAnswersAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A waiter whose answer comes while the inbox opens asks once more, for messages that may have gone by, and only once.
+func TestAnInboxThatOpensHasAWaiterAskOnce(t *testing.T) {
+	t.Parallel()
+	for range 5000 {
+		box := &Box{claim: DefaultClaim}
+		k := &keeper{box: box, wake: make(chan struct{}, 1), started: true}
+		w := &waiter{}
+		w.duty.waiter = w
+		var both sync.WaitGroup
+		both.Go(func() {
+			box.inbox.round.Store(1)
+			k.hasten(1)
+		})
+		both.Go(func() { k.await(w, time.Now().Add(time.Hour)) })
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			both.Wait()
+		}()
+		asked := 0
+		for waiting := true; waiting; {
+			select {
+			case <-over:
+				waiting = false
+			default:
+			}
+			_, waiters, _ := k.take()
+			asked += len(waiters)
+		}
+		if asked != 1 {
+			t.Fatalf("asked %d times", asked)
+		}
+	}
+}

@@ -232,12 +232,10 @@ func (w *waiter) queued(sent time.Time, answer ledger.AcquireAnswer) {
 	if sent.Before(w.askAt) && w.askAt.Before(due) {
 		due = w.askAt
 	}
-	w.box.keeper.schedule(&w.duty, due)
-	// Looked at only now: an inbox that opens before this hastens nobody who is not scheduled.
-	if round := w.box.inbox.round.Load(); w.pressing || (round != 0 && round != w.round.Load()) {
-		w.pressing = false
-		w.box.keeper.schedule(&w.duty, now)
+	if w.pressing {
+		w.pressing, due = false, now
 	}
+	w.box.keeper.await(w, due)
 }
 
 // estimate is how long the waiters ahead and this one will take at the pace seen so far. Called with w.mu held.
@@ -359,19 +357,30 @@ func (w *waiter) takeBack() {
 }
 
 // cancel takes the acquisition back on the server.
-func (w *waiter) cancel() { w.box.takeBack(w.parent, w.request.Resource, w.request.ID) }
+func (w *waiter) cancel() {
+	w.box.takeBack(w.parent, w.request.Resource, w.request.ID, w.request.TTL)
+}
 
-// takeBack tries until it is heard, or until the server has forgotten the waiter by itself.
-func (b *Box) takeBack(ctx context.Context, resource *ledger.Resource, id string) {
-	giveUp := time.Now().Add(b.claim)
-	for {
-		ctx, done := context.WithDeadline(context.WithoutCancel(ctx), giveUp)
-		_, err := b.ledger.Cancel(ctx, resource, id, b.claim)
+// takeBack tries until it is heard, or until the server has forgotten by itself: a waiter after the claim time, a lease
+// that nobody knows of after its ttl. Once the box closes it tries for no longer than the claim time.
+func (b *Box) takeBack(ctx context.Context, resource *ledger.Resource, id string, ttl time.Duration) {
+	ctx = context.WithoutCancel(ctx)
+	giveUp, closing := time.Now().Add(max(b.claim, ttl)), b.closing
+	for failed := 0; ; failed++ {
+		attempt, done := context.WithTimeout(ctx, b.claim)
+		_, err := b.ledger.Cancel(attempt, resource, id, b.claim)
 		done()
-		pause := backoff(b.claim)
+		pause := backoff(b.claim) << min(failed, 4) // up to half the claim time or a little more: there may be many
 		if err == nil || !ledger.Retryable(err) || time.Now().Add(pause).After(giveUp) {
 			return
 		}
-		time.Sleep(pause)
+		select {
+		case <-time.After(pause):
+		case <-closing:
+			closing = nil
+			if last := time.Now().Add(b.claim); last.Before(giveUp) {
+				giveUp = last
+			}
+		}
 	}
 }
