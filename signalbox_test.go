@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -47,13 +46,7 @@ func TestOpenRefusesBadURLsWithoutTellingThePassword(t *testing.T) {
 
 func TestOpenSaysThatNobodyListens(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := listener.Addr().String()
-	listener.Close()
-	_, err = signalbox.Open(t.Context(), "redis://:s3cr3t@"+addr)
+	_, err := signalbox.Open(t.Context(), "redis://:s3cr3t@127.0.0.1:"+difftest.FreePort(t))
 	if !errors.Is(err, signalbox.ErrUnavailable) || strings.Contains(err.Error(), "s3cr3t") {
 		t.Fatalf("got %v", err)
 	}

@@ -3,6 +3,7 @@ package rueidisbox
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/redis/rueidis"
 
@@ -22,6 +23,10 @@ func (c *carrier) neutral(ctx context.Context, err error) error {
 		return transport.As(transport.ErrUnsent, err)
 	case errors.Is(err, rueidis.ErrClosing) && c.closed(ctx):
 		return transport.As(transport.ErrClosed, err)
+	case ctx.Err() == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+		// rueidis opens a connection in the name of the first who wants it, and all who wait for it hear how his context
+		// ended. It is not the end of theirs.
+		return fmt.Errorf("another request gave the connection up: %v", err) //nolint:errorlint // told above
 	}
 	return err
 }

@@ -2,8 +2,12 @@ package rueidisbox
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"net"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,4 +134,45 @@ func TestFailuresOfConnectionsAreClassified(t *testing.T) {
 	}
 	looker.client.Close() // a client that was never out of reach, else rueidis tells of that
 	became(t, "a closed client", release(t.Context(), t, looker), ledger.ErrUnavailable, false, false)
+}
+
+// A connection is opened in the name of the first request that wants it. If that one is cancelled meanwhile, it is not the end
+// of those that wait for the same connection.
+func TestACancelIsForItsOwnRequest(t *testing.T) {
+	server := difftest.Redis(t)
+	var hold atomic.Bool
+	dialing := make(chan struct{})
+	client := newClient(t, rueidis.ClientOption{
+		InitAddress: []string{server.Addr}, DisableCache: true, PipelineMultiplex: -1, // one connection
+		DialCtxFn: func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			if hold.CompareAndSwap(true, false) {
+				dialing <- struct{}{}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return dialer.DialContext(ctx, "tcp", address)
+		},
+	})
+	over := &carrier{client}
+	for range 20 { // the second may come too late to wait
+		server.Restart()
+		hold.Store(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		first, second := make(chan error, 1), make(chan error, 1)
+		for waits := false; !waits; {
+			go func() { first <- release(ctx, t, over) }()
+			select {
+			case <-dialing:
+				waits = true
+			case <-first: // it noticed that the old connection is gone
+			}
+		}
+		go func() { second <- release(t.Context(), t, over) }()
+		runtime.Gosched()
+		cancel()
+		became(t, "a request that was cancelled", <-first, ledger.ErrUnavailable, false, false)
+		if err := <-second; err != nil && !ledger.Retryable(err) {
+			t.Errorf("another was cancelled: %v", err)
+		}
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -62,18 +61,15 @@ func Redis(t testing.TB, extraArgs ...string) *Server {
 }
 
 // Start runs the server that a command line starts, for one that Redis has no
-// place for. The line is asked for with a port that is free; somebody else may
-// take that meanwhile, and it is asked for again with another. Like Redis it
+// place for. The line is asked for with a port that is free; where somebody else
+// can take that meanwhile, it is asked for again with another. Like Redis it
 // returns when the server answers, and ends it with the test.
 func Start(t testing.TB, command func(port string) []string) *Server {
 	t.Helper()
 	for attempt := 1; ; attempt++ {
-		port, err := freePort()
-		if err != nil {
-			t.Fatalf("find a free port for redis-server: %v", err)
-		}
+		port := FreePort(t)
 		s := &Server{Addr: "127.0.0.1:" + port, t: t, args: command(port)}
-		err = s.start()
+		err := s.start()
 		if err == nil {
 			t.Cleanup(s.Kill)
 			return s
@@ -84,14 +80,22 @@ func Start(t testing.TB, command func(port string) []string) *Server {
 	}
 }
 
-// freePort asks the system for a port that nobody listens on just now.
-func freePort() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// FreePort returns a port of the loopback interface at which a server may listen
+// until the end of the test. On Linux nobody else comes to listen there, not
+// even while the server is down: else a client that tries to reach it again
+// could meet the server of another test, and leave its locks there.
+func FreePort(t testing.TB) string {
+	t.Helper()
+	port, release, err := reserve()
 	if err != nil {
-		return "", err
+		t.Fatalf("find a free port: %v", err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	return strconv.Itoa(port), listener.Close()
+	t.Cleanup(func() {
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	})
+	return port
 }
 
 // start runs the process and returns when it answers, or why it does not.

@@ -309,7 +309,7 @@ func cluster(t *testing.T) *redis.ClusterClient {
 	ctx := t.Context()
 	var addrs []string
 	for i, slots := range [][2]int{{0, 8191}, {8192, 16383}} {
-		bus := freePort(t)
+		bus := difftest.FreePort(t)
 		node := difftest.Redis(t, "--cluster-enabled", "yes", "--cluster-port", bus)
 		client := connect(t, node.Addr)
 		must(t, client.ClusterAddSlotsRange(ctx, slots[0], slots[1]).Err())
@@ -342,14 +342,6 @@ func await(t *testing.T, what string, ok func() bool) {
 			t.Fatalf("never: %s", what)
 		}
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	return portOf(t, listener.Addr().String())
 }
 
 func portOf(t *testing.T, addr string) string {
