@@ -171,12 +171,7 @@ func slot(key string) int {
 // startCluster returns a Cluster of one node that has all slots.
 func startCluster(t *testing.T) *difftest.Server {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	_, bus, err := net.SplitHostPort(listener.Addr().String())
-	must(t, err)
-	must(t, listener.Close())
-	server := difftest.Redis(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-announce-ip", "127.0.0.1")
+	server := difftest.Redis(t, "--cluster-enabled", "yes", "--cluster-port", difftest.FreePort(t), "--cluster-announce-ip", "127.0.0.1")
 	client := admin(t, server.Addr)
 	must(t, client.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
 	eventually(t, "a Cluster that is up", func() bool {

@@ -42,12 +42,8 @@ func selfSigned(t *testing.T) (certificate, key string) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	certificate, key := selfSigned(t)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	addr := free.Addr().String()
-	must(t, free.Close())
-	_, port, err := net.SplitHostPort(addr)
-	must(t, err)
+	port := difftest.FreePort(t)
+	addr := "127.0.0.1:" + port
 	difftest.Redis(t, "--tls-port", port, "--tls-cert-file", certificate, "--tls-key-file", key, "--tls-auth-clients", "no",
 		"--tls-ca-cert-file", certificate)
 

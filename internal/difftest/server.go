@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -18,7 +19,7 @@ import (
 
 // patience is how long anything may take that happens at once on a healthy
 // machine. It is generous because it only ever passes in full on failure.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // portAttempts bounds how often a server is started again on another port
 // because somebody else took the first one meanwhile.
@@ -68,12 +69,9 @@ func Redis(t testing.TB, extraArgs ...string) *Server {
 func Start(t testing.TB, command func(port string) []string) *Server {
 	t.Helper()
 	for attempt := 1; ; attempt++ {
-		port, err := freePort()
-		if err != nil {
-			t.Fatalf("find a free port for redis-server: %v", err)
-		}
+		port := FreePort(t)
 		s := &Server{Addr: "127.0.0.1:" + port, t: t, args: command(port)}
-		err = s.start()
+		err := s.start()
 		if err == nil {
 			t.Cleanup(s.Kill)
 			return s
@@ -84,14 +82,29 @@ func Start(t testing.TB, command func(port string) []string) *Server {
 	}
 }
 
-// freePort asks the system for a port that nobody listens on just now.
-func freePort() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// The ports for servers lie below those that the system gives to clients: else
+// one of the many connections of tests could be given the port of a server that
+// is about to start, or to come back.
+const (
+	firstPort = 20000
+	ports     = 12000
+)
+
+// FreePort returns a port that nobody listens on just now.
+func FreePort(t testing.TB) string {
+	t.Helper()
+	var err error
+	for range 100 {
+		port := strconv.Itoa(firstPort + rand.IntN(ports))
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			if err = listener.Close(); err == nil {
+				return port
+			}
+		}
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	return strconv.Itoa(port), listener.Close()
+	t.Fatalf("find a free port: %v", err)
+	return ""
 }
 
 // start runs the process and returns when it answers, or why it does not.

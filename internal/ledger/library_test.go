@@ -309,7 +309,7 @@ func cluster(t *testing.T) *redis.ClusterClient {
 	ctx := t.Context()
 	var addrs []string
 	for i, slots := range [][2]int{{0, 8191}, {8192, 16383}} {
-		bus := freePort(t)
+		bus := difftest.FreePort(t)
 		node := difftest.Redis(t, "--cluster-enabled", "yes", "--cluster-port", bus)
 		client := connect(t, node.Addr)
 		must(t, client.ClusterAddSlotsRange(ctx, slots[0], slots[1]).Err())
@@ -337,19 +337,11 @@ func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
+	for end := time.Now().Add(time.Minute); !ok(); <-tick.C {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	return portOf(t, listener.Addr().String())
 }
 
 func portOf(t *testing.T, addr string) string {

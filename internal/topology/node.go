@@ -2,7 +2,6 @@ package topology
 
 import (
 	"context"
-	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -169,19 +168,4 @@ func lastWords(t testing.TB, servers func() []*difftest.Server) {
 			t.Logf("the last that %s wrote:\n%s", server.Addr, server.Output())
 		}
 	})
-}
-
-// freePort asks the system for a port that nobody listens on just now, besides the one that was chosen already.
-func freePort(besides string) (string, error) {
-	for range 10 {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", err
-		}
-		_, port, err := net.SplitHostPort(listener.Addr().String())
-		if err = errors.Join(err, listener.Close()); err != nil || port != besides {
-			return port, err
-		}
-	}
-	return "", errors.New("no second free port")
 }

@@ -86,7 +86,7 @@ func startCluster(t *testing.T) *cluster {
 	c := &cluster{}
 	var bus [2]string
 	for i := range c.nodes {
-		bus[i] = freePort(t)
+		bus[i] = difftest.FreePort(t)
 		c.nodes[i] = difftest.Redis(t, "--cluster-enabled", "yes", "--cluster-port", bus[i])
 		c.ids[i] = c.do(t, i, "CLUSTER", "MYID")
 		c.do(t, i, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
@@ -103,19 +103,6 @@ func startCluster(t *testing.T) *cluster {
 		c.await(t, i, "CLUSTER NODES", " "+strconv.Itoa((1-i)*slots/2)+"-") // knows what the other has
 	}
 	return c
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return strconv.Itoa(port)
 }
 
 func (c *cluster) addrs() []string { return []string{c.nodes[0].Addr, c.nodes[1].Addr} }
