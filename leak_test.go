@@ -153,7 +153,7 @@ func cycleLimiter(ctx context.Context, box *signalbox.Box, i int) error {
 }
 
 func cycleLatch(ctx context.Context, box *signalbox.Box, i int) error {
-	latch := box.Latch(fmt.Sprint("latch:", i, rand.Uint64()), 2, signalbox.LatchKeep(time.Second))
+	latch := box.Latch(fmt.Sprint("latch:", i, rand.Uint64()), 2, signalbox.LatchKeep(time.Minute))
 	if _, err := latch.CountDown(ctx, "a"); err != nil {
 		return err
 	}

@@ -30,7 +30,8 @@ type Lease struct {
 	handoffs int    // left to the relay
 	heir     *Lease // that the relay has put in the place of this one
 	ended    bool
-	told     bool // observers know that it was granted
+	cause    error // why it ended; the context hears of it a moment later
+	told     bool  // observers know that it was granted
 	isWanted bool
 	deadline time.Time
 	due      time.Time // of the next renewal
@@ -137,8 +138,20 @@ func (l *Lease) Context() context.Context { return l.ctx }
 // Done is closed when the lease ends.
 func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
 
-// Err is nil while the lease is held; then it wraps ErrReleased, ErrLeaseLost, ErrForced or ErrClosed.
-func (l *Lease) Err() error { return context.Cause(l.ctx) }
+// Err is nil while the lease is held; then it wraps ErrReleased, ErrLeaseLost, ErrForced or ErrClosed. It looks at the
+// clock: where a busy machine lets timers, and with them Done, come late, it ends a lease whose Deadline has passed
+// itself.
+func (l *Lease) Err() error {
+	l.mu.Lock()
+	cause, ended := l.cause, l.ended
+	over := !ended && !time.Now().Before(l.deadline)
+	l.mu.Unlock()
+	if !over {
+		return cause
+	}
+	l.expire()
+	return l.Err()
+}
 
 // Deadline is when the lease ends if no renewal succeeds until then.
 func (l *Lease) Deadline() time.Time {
@@ -274,7 +287,7 @@ func (l *Lease) finish(cause error) (*relay, bool) {
 		l.mu.Unlock()
 		return nil, false
 	}
-	l.ended = true
+	l.ended, l.cause = true, cause
 	relay, told := l.relay, l.told
 	if l.timer != nil {
 		l.timer.Stop()

@@ -91,8 +91,8 @@ func Promises() map[string]Promise {
 	return all
 }
 
-// patience is how long anything may take that happens soon.
-const patience = 10 * time.Second
+// patience is how long anything may take that happens soon. It passes in full only if the test fails.
+const patience = 20 * time.Second
 
 // away is how long the server may be.
 func (s Server) away() time.Duration {

@@ -236,11 +236,11 @@ type onlooker struct {
 
 // watch returns once the subscription is open and the server publishes. The Snapshots do not tell: there is a second one
 // only if the subscription opens later than the first look. So the operator's limit is changed until that is seen.
-func (b *bench) watch(claim time.Duration) *onlooker {
+func (b *bench) watch() *onlooker {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.ctx)
 	o, over := &onlooker{bench: b, events: make(chan signalbox.Event, 64)}, make(chan struct{})
-	box := b.box(b.claim(claim))
+	box := b.box()
 	go func() {
 		defer close(over)
 		defer close(o.events)
@@ -328,7 +328,7 @@ func (o *onlooker) sees(want signalbox.EventKind) signalbox.Event {
 }
 
 func watchSees(b *bench) {
-	watcher := b.watch(signalbox.DefaultClaim)
+	watcher := b.watch()
 	box := b.box(signalbox.Owner("the owner"))
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.Label("a label")))
 	event := watcher.sees(signalbox.LeaseGranted)
@@ -354,9 +354,9 @@ func watchSees(b *bench) {
 
 func watchSeesExpiry(b *bench) {
 	var broken faults
-	watcher := b.watch(time.Second)
-	box := b.hooked(&broken, b.claim(shortClaim))
-	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, b.ttl(300*time.Millisecond)))
+	watcher := b.watch()
+	box := b.hooked(&broken)
+	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, b.ttl(time.Second)))
 	watcher.sees(signalbox.LeaseGranted)
 	broken.loseRequests.Store(1 << 40)
 	event := watcher.sees(signalbox.LeaseExpired) // nobody waits, so nobody but the watcher asks

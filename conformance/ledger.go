@@ -204,7 +204,7 @@ func deadWaitersLeave(b *bench) {
 func deadGrantPassesOn(b *bench) {
 	b.granted("a", 1, 1)
 	short := b.request("dead", 1, 1, time.Minute)
-	short.Claim = b.lasting(time.Second)
+	short.Claim = b.lasting(20 * time.Second)
 	_, err := b.ledger.Acquire(b.ctx, short)
 	b.must(err)
 	b.waits("next", 1, 1)
@@ -220,7 +220,7 @@ func deadGrantPassesOn(b *bench) {
 func heartbeatConfirms(b *bench) {
 	b.granted("a", 1, 1)
 	short := b.request("w", 1, 1, time.Minute)
-	short.Claim = b.lasting(time.Second)
+	short.Claim = b.lasting(20 * time.Second)
 	_, err := b.ledger.Acquire(b.ctx, short)
 	b.must(err)
 	b.release("a")

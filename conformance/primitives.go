@@ -192,13 +192,12 @@ func terms(b *bench) {
 }
 
 func observeElection(b *bench) {
-	box := b.box(b.claim(shortClaim))
-	election := box.Election(b.name)
+	election := b.box().Election(b.name)
 	leaders := make(chan signalbox.Leader, 16)
 	ctx, cancel := context.WithCancel(b.ctx)
 	over := make(chan error, 1)
 	go func() {
-		for leader, err := range b.box(b.claim(shortClaim)).Election(b.name).Observe(ctx) {
+		for leader, err := range b.box().Election(b.name).Observe(ctx) {
 			if err != nil {
 				over <- err
 				return

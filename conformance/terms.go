@@ -75,11 +75,17 @@ func restingIsNobodys(b *bench) {
 
 func heldAtLeast(b *bench) {
 	box := b.box()
-	mutex, least, begun := box.Mutex(b.name), b.lasting(400*time.Millisecond), time.Now()
-	lease := b.lease(mutex.Acquire(b.ctx, signalbox.HoldAtLeast(least)))
+	busy := box.Mutex(b.name + " for an hour")
+	lease := b.lease(busy.Acquire(b.ctx, signalbox.HoldAtLeast(time.Hour)))
 	b.must(lease.Release(b.ctx))
-	_, err := mutex.TryAcquire(b.ctx)
+	_, err := busy.TryAcquire(b.ctx)
 	b.is(err, signalbox.ErrBusy)
+	_, err = box.ForceAll(b.ctx, b.name+" for an hour")
+	b.must(err)
+
+	mutex, least, begun := box.Mutex(b.name), b.lasting(400*time.Millisecond), time.Now()
+	lease = b.lease(mutex.Acquire(b.ctx, signalbox.HoldAtLeast(least)))
+	b.must(lease.Release(b.ctx))
 	next := b.lease(mutex.Acquire(b.ctx))
 	if held := time.Since(begun); held < least {
 		b.Fatalf("granted again after %v", held)
@@ -91,7 +97,7 @@ func heldAtLeast(b *bench) {
 // heldAtLeastLostReply: such a lease is given back in another way, since a request to acquire may still be under way.
 func heldAtLeastLostReply(b *bench) {
 	var broken faults
-	box := b.hooked(&broken, b.claim(shortClaim))
+	box := b.hooked(&broken)
 	b.lease(box.Mutex(b.name + " first").Acquire(b.ctx))
 	broken.loseReplies.Store(1)
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.HoldAtLeast(time.Hour)))
@@ -127,7 +133,7 @@ func paceHolds(b *bench) {
 // paceTells: each of many that wait for the pace gets its turn when it is due, and not a heartbeat later.
 func paceTells(b *bench) {
 	const turns, interval = 8, 50 * time.Millisecond
-	box := b.box(signalbox.Claim(20 * time.Second)) // a heartbeat would come after 7 s
+	box := b.box(signalbox.Claim(2 * time.Minute)) // were they told by heartbeats only, the test's time would be over before
 	semaphore := box.Semaphore(b.name, 2)
 	begun := time.Now()
 	done := make(chan error, turns)
@@ -140,11 +146,8 @@ func paceTells(b *bench) {
 	for range turns {
 		b.must(awaited(b, "the next turn", done))
 	}
-	switch took := time.Since(begun); {
-	case took < (turns-1)*interval:
+	if took := time.Since(begun); took < (turns-1)*interval {
 		b.Fatalf("%d grants in %v", turns, took)
-	case took > patience:
-		b.Fatalf("%d grants took %v: the head was not told", turns, took)
 	}
 }
 
@@ -297,17 +300,16 @@ func localHandoffGivesUp(b *bench) {
 
 // localHandoffRenews: a lease that passes from hand to hand faster than it is renewed lives on.
 func localHandoffRenews(b *bench) {
-	box := b.box(b.claim(shortClaim))
-	mutex := box.Mutex(b.name)
-	ttl := b.lasting(time.Second)
-	stop := time.Now().Add(5 * ttl / 2)
+	mutex := b.box().Mutex(b.name)
+	ttl := b.lasting(2 * time.Second)
+	stop := time.Now().Add(3 * ttl / 2)
 	done := make(chan error, 3)
 	for range 3 {
 		go func() {
 			var errs []error
 			for time.Now().Before(stop) {
 				errs = append(errs, mutex.Do(b.ctx, func(ctx context.Context) error { return ctx.Err() },
-					signalbox.LocalHandoff(signalbox.MaxHandoffs), b.ttl(3*time.Second/2)))
+					signalbox.LocalHandoff(signalbox.MaxHandoffs), signalbox.TTL(ttl)))
 			}
 			done <- errors.Join(errs...)
 		}()
@@ -343,7 +345,7 @@ func observations(b *bench) {
 
 func releaseHeedsContext(b *bench) {
 	var broken faults
-	box := b.hooked(&broken, b.claim(shortClaim))
+	box := b.hooked(&broken)
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.TTL(time.Hour)))
 	broken.loseRequests.Store(1 << 40)
 	ctx, cancel := context.WithTimeout(b.ctx, 50*time.Millisecond)

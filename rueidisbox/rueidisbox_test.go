@@ -3,6 +3,7 @@ package rueidisbox
 import (
 	"net"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
@@ -32,7 +33,7 @@ func newClient(t *testing.T, option rueidis.ClientOption) rueidis.Client {
 func exercise(t *testing.T, option rueidis.ClientOption) {
 	t.Helper()
 	conformance.ExerciseOver(t, func(t *testing.T) redis.UniversalClient {
-		looker := redis.NewClient(&redis.Options{Addr: option.InitAddress[0]})
+		looker := redis.NewClient(&redis.Options{Addr: option.InitAddress[0], ReadTimeout: time.Minute})
 		t.Cleanup(func() {
 			if err := looker.Close(); err != nil {
 				t.Error(err)

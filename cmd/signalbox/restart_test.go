@@ -49,7 +49,7 @@ var touched = map[string]struct {
 	"Election: terms follow one another":      {between, once + "Leader"},
 	"Fence: command and reply":                {between, once + "Fence.Do"},
 	"Fence: refuses a stale token":            {between, once + "Fence.Do"},
-	"L1 held at least":                        {between, once + "TryAcquire"},
+	"L1 held at least":                        {between, once + "TryAcquire, ForceAll"},
 	"L1 held at least after a lost reply":     {between, once + "TryAcquire, ForceAll"},
 	"L6 nothing but what is in use":           {between, once + "Allow, CountDown, Check"},
 	"L7 context ended before":                 {never, nothing},

@@ -7,13 +7,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	"go.uber.org/goleak"
 
 	"github.com/signalbox-io/signalbox/conformance"
 	"github.com/signalbox-io/signalbox/internal/topology"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { topology.Main(m) }
 
 // TestCluster: each subtest has names of its own, so that they spread over the slots of all primaries.
 func TestCluster(t *testing.T) {

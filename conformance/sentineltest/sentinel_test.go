@@ -5,13 +5,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/signalbox-io/signalbox/conformance"
 	"github.com/signalbox-io/signalbox/internal/topology"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { topology.Main(m) }
 
 func TestSentinel(t *testing.T) {
 	group := topology.StartSentinel(t, topology.SentinelOptions{DownAfter: 15 * time.Second}) // nobody is to fail over

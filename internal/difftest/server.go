@@ -17,7 +17,7 @@ import (
 
 // patience is how long anything may take that happens at once on a healthy
 // machine. It is generous because it only ever passes in full on failure.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // portAttempts bounds how often a server is started again on another port
 // because somebody else took the first one meanwhile.

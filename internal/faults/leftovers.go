@@ -33,14 +33,14 @@ func (l *Load) nothingLeft() {
 	}()
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
-	end := time.Now().Add(Claim / 2)
+	end := time.Now().Add(l.setup.claim() / 2)
 	for _, name := range Names(l.t) {
 		for ; ; <-again.C {
 			state, err := box.Inspect(l.t.Context(), name)
 			if err == nil && state.Leases == 0 && state.Waiters == 0 && state.Held == 0 {
 				break
 			}
-			if time.Now().After(end) {
+			if late := time.Since(end); late > 0 && err == nil || late > starved {
 				l.t.Errorf("L7: left behind: %+v, %v", state, err)
 				break
 			}
@@ -49,7 +49,7 @@ func (l *Load) nothingLeft() {
 	for _, server := range l.setup.Servers() {
 		for _, key := range keys(l.t, server) {
 			ttl, err := server.PTTL(l.t.Context(), key).Result()
-			if err != nil || ttl == noExpiry || ttl > TTL+Claim+tail {
+			if err != nil || ttl == noExpiry || ttl > l.setup.ttl()+l.setup.claim()+tail {
 				l.t.Errorf("L6: %q expires in %v, %v", key, ttl, err)
 			}
 		}

@@ -337,7 +337,7 @@ func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
+	for end := time.Now().Add(time.Minute); !ok(); <-tick.C {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}

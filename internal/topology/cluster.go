@@ -16,10 +16,14 @@ import (
 type ClusterOptions struct {
 	Primaries int // 3; a failover is voted on by the primaries, so three is the least that survives one
 	Replicas  int // 3, dealt out to the primaries in turn; -1 = none
-	// NodeTimeout is for how long a node may be silent before the others replace it: 1 s. Where no failover is wanted
-	// it should be longer than the machine may stall.
+	// NodeTimeout is for how long a node may be silent before the others replace it: 10 s, which is to be longer than
+	// the machine may stall.
 	NodeTimeout time.Duration
 }
+
+// hurried is the NodeTimeout in place of that until a Cluster is whole, and while a failover is wanted: it is also the
+// pace at which nodes tell each other what is new.
+const hurried = time.Second
 
 func (o *ClusterOptions) fill() {
 	if o.Primaries == 0 {
@@ -30,7 +34,7 @@ func (o *ClusterOptions) fill() {
 	}
 	o.Replicas = max(o.Replicas, 0)
 	if o.NodeTimeout == 0 {
-		o.NodeTimeout = time.Second
+		o.NodeTimeout = 10 * time.Second
 	}
 }
 
@@ -71,6 +75,7 @@ func StartCluster(t testing.TB, options ClusterOptions) *Cluster {
 		must(t, n.Client.ClusterReplicate(t.Context(), c.nodes[i%options.Primaries].id).Err())
 	}
 	c.AwaitWhole()
+	c.setNodeTimeout(options.NodeTimeout)
 	return c
 }
 
@@ -83,7 +88,7 @@ func (c *Cluster) startNode() *Node {
 		return []string{
 			"redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "no",
 			"--enable-debug-command", "yes", "--cluster-enabled", "yes", "--cluster-port", bus,
-			"--cluster-node-timeout", fmt.Sprint(c.options.NodeTimeout.Milliseconds()),
+			"--cluster-node-timeout", fmt.Sprint(hurried.Milliseconds()), // they find each other sooner
 			"--repl-diskless-sync-delay", "0",
 		}
 	})
@@ -106,6 +111,8 @@ func (c *Cluster) meet(n *Node) {
 // AddPrimary has one more node join, without slots: MoveSlot gives it some.
 func (c *Cluster) AddPrimary() *Node {
 	c.t.Helper()
+	c.setNodeTimeout(hurried)
+	defer c.setNodeTimeout(c.options.NodeTimeout)
 	n := c.startNode()
 	c.meet(n)
 	c.AwaitWhole()
@@ -187,14 +194,16 @@ func (c *Cluster) ReplicaOf(primary *Node) *Node {
 func (c *Cluster) Failover(name string) *Node {
 	c.t.Helper()
 	replica := c.ReplicaOf(c.PrimaryOf(name))
+	c.setNodeTimeout(hurried)
+	defer c.setNodeTimeout(c.options.NodeTimeout)
 	must(c.t, replica.Client.ClusterFailover(c.t.Context()).Err())
-	again := time.Now().Add(c.options.NodeTimeout + manualFailoverTimeout)
+	again := time.Now().Add(hurried + manualFailoverTimeout)
 	await(c.t, replica.Addr+" as primary", func(ctx context.Context) bool {
 		if info := replica.replication(ctx); info["role"] == "master" {
 			return true
 		}
 		if time.Now().After(again) { // it gave up: a vote was late
-			again = time.Now().Add(c.options.NodeTimeout + manualFailoverTimeout)
+			again = time.Now().Add(hurried + manualFailoverTimeout)
 			return replica.Client.ClusterFailover(ctx).Err() != nil
 		}
 		return false
@@ -210,6 +219,8 @@ const manualFailoverTimeout = 5 * time.Second
 func (c *Cluster) AwaitTakeover(name string, old *Node) *Node {
 	c.t.Helper()
 	slot := c.SlotOf(name)
+	c.setNodeTimeout(hurried)
+	defer c.setNodeTimeout(c.options.NodeTimeout)
 	var next *Node
 	await(c.t, "a node in the place of "+old.Addr, func(ctx context.Context) bool {
 		view, ok := c.agreed(ctx)
@@ -221,4 +232,12 @@ func (c *Cluster) AwaitTakeover(name string, old *Node) *Node {
 		return next != nil
 	})
 	return next
+}
+
+// setNodeTimeout is told to all nodes that are alive.
+func (c *Cluster) setNodeTimeout(timeout time.Duration) {
+	c.t.Helper()
+	for _, n := range c.live() {
+		must(c.t, n.Client.ConfigSet(c.t.Context(), "cluster-node-timeout", fmt.Sprint(timeout.Milliseconds())).Err())
+	}
 }

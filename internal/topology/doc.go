@@ -2,7 +2,8 @@
 // servers: a primary is killed, suspended or replaced, a slot moves, a node joins.
 //
 // They are made of redis-server processes on free ports of the loopback interface (internal/difftest starts and ends
-// those), without persistence, and with timeouts short enough for a failover to take a second or two. Everything here
+// those), without persistence. While a failover is wanted, timeouts are short enough for it to take a second or two, and
+// otherwise long, so that a machine that stalls begins none. Everything here
 // returns when what it began has been agreed upon by all servers that are alive; tests wait for no clock.
 //
 //	node      one data server, with a client and what its replication says (node.go)

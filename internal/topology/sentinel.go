@@ -22,10 +22,13 @@ const masterName = "box"
 type SentinelOptions struct {
 	Sentinels int // 3
 	Replicas  int // 2
-	// DownAfter is for how long the primary may be silent before it is replaced: 500 ms. Where no failover is wanted it
-	// should be longer than the machine may stall.
+	// DownAfter is for how long the primary may be silent before it is replaced: 10 s, which is to be longer than the
+	// machine may stall. AwaitTakeover makes the Sentinels less patient for as long as a failover is wanted.
 	DownAfter time.Duration
 }
+
+// takeoverDownAfter is for how long the primary may be silent while a failover is wanted.
+const takeoverDownAfter = 500 * time.Millisecond
 
 func (o *SentinelOptions) fill() {
 	if o.Sentinels == 0 {
@@ -35,7 +38,7 @@ func (o *SentinelOptions) fill() {
 		o.Replicas = 2
 	}
 	if o.DownAfter == 0 {
-		o.DownAfter = 500 * time.Millisecond
+		o.DownAfter = 10 * time.Second
 	}
 }
 
@@ -215,10 +218,20 @@ func (s *Sentinel) Failover() *Node {
 // AwaitTakeover returns the new primary once all Sentinels name one that is not `old`.
 func (s *Sentinel) AwaitTakeover(old *Node) *Node {
 	s.t.Helper()
+	s.setDownAfter(takeoverDownAfter)
+	defer s.setDownAfter(s.options.DownAfter)
 	var next *Node
 	await(s.t, "a primary in the place of "+old.Addr, func(ctx context.Context) bool {
 		next = s.agreed(ctx)
 		return next != nil && next != old
 	})
 	return next
+}
+
+// setDownAfter is told to all Sentinels.
+func (s *Sentinel) setDownAfter(span time.Duration) {
+	s.t.Helper()
+	for _, w := range s.sentinels {
+		must(s.t, w.client.Set(s.t.Context(), masterName, "down-after-milliseconds", fmt.Sprint(span.Milliseconds())).Err())
+	}
 }

@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/signalbox-io/signalbox/internal/topology"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { topology.Main(m) }
 
 // TestCluster lets everything happen to one Cluster that the fault tests let happen, one after the other.
 func TestCluster(t *testing.T) {

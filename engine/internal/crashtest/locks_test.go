@@ -104,7 +104,8 @@ func TestLocksSurviveAKill(t *testing.T) {
 		}
 	}()
 	load := faults.StartLoad(t, faults.Setup{
-		URL: "unix://" + f.socket + "?read_timeout=200ms", Servers: func() []*redis.Client { return []*redis.Client{well} },
+		URL: "unix://" + f.socket + "?read_timeout=200ms", Well: "unix://" + f.socket,
+		Servers: func() []*redis.Client { return []*redis.Client{well} },
 	})
 	r := rand.New(rand.NewPCG(uint64(number(t, "SEED", 1)), 99))
 	for range kills {

@@ -66,7 +66,7 @@ func must(t *testing.T, err error) {
 // box returns a process of its own.
 func (p *pair) box() *signalbox.Box {
 	p.t.Helper()
-	box, err := signalbox.Open(p.t.Context(), "redis://"+p.clients.Addr(), signalbox.Claim(faults.Claim))
+	box, err := signalbox.Open(p.t.Context(), "redis://"+p.clients.Addr())
 	must(p.t, err)
 	p.t.Cleanup(func() { must(p.t, box.Close()) })
 	return box

@@ -23,7 +23,7 @@ func TestSlowerThanTheReadTimeout(t *testing.T) {
 // TestPartition: the requests of before arrive after the leases of before have expired.
 func TestPartition(t *testing.T) {
 	s := start(t, false)
-	box, err := signalbox.Open(t.Context(), s.url, signalbox.Claim(faults.Claim))
+	box, err := signalbox.Open(t.Context(), s.url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type site struct {
 	*faults.Load
 	proxy  *faultproxy.Proxy
 	server *redis.Client // past the proxy
-	url    string        // through the proxy
+	url    string        // through the proxy, for who waits for an answer as long as it takes
 }
 
 // start begins the test. noFailure says that no caller may notice the fault.
@@ -36,13 +36,17 @@ func start(t *testing.T, noFailure bool) *site {
 		}
 	})
 	proxy := faultproxy.Start(t, redisServer.Addr)
-	url := "redis://" + proxy.Addr() + "?read_timeout=200ms"
+	through := "redis://" + proxy.Addr()
+	url := through
+	if !noFailure {
+		url = faults.WithOption(url, "read_timeout=200ms")
+	}
 	return &site{
 		Load: faults.StartLoad(t, faults.Setup{
 			URL: url, Well: "redis://" + redisServer.Addr, NoFailure: noFailure,
 			Servers: func() []*redis.Client { return []*redis.Client{client} },
 		}),
-		proxy: proxy, server: client, url: url,
+		proxy: proxy, server: client, url: through,
 	}
 }
 

@@ -33,7 +33,7 @@ const (
 // hold is what the process does.
 func hold(url string) {
 	err := func() error {
-		box, err := signalbox.Open(context.Background(), url, signalbox.Claim(faults.Claim))
+		box, err := signalbox.Open(context.Background(), url)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func TestHolderSuspended(t *testing.T) {
 	faults.Begin(t)
 	redisServer := difftest.Redis(t)
 	url := "redis://" + redisServer.Addr
-	box, err := signalbox.Open(t.Context(), url, signalbox.Claim(faults.Claim))
+	box, err := signalbox.Open(t.Context(), url)
 	must(t, err)
 	defer box.Close()
 

@@ -26,7 +26,7 @@ type site struct {
 	*faults.Load
 	*difftest.Server
 	client *redis.Client
-	url    string
+	url    string // for who waits for an answer as long as it takes
 }
 
 // start begins the test. noFailure says that no caller may notice the fault.
@@ -43,12 +43,16 @@ func start(t *testing.T, noFailure bool) *site {
 			t.Error(err)
 		}
 	})
-	url := "redis://" + redisServer.Addr + "?read_timeout=200ms"
+	well := "redis://" + redisServer.Addr
+	url := well
+	if !noFailure {
+		url = faults.WithOption(url, "read_timeout=200ms")
+	}
 	return &site{
 		Load: faults.StartLoad(t, faults.Setup{
-			URL: url, NoFailure: noFailure,
+			URL: url, Well: well, NoFailure: noFailure,
 			Servers: func() []*redis.Client { return []*redis.Client{client} },
 		}),
-		Server: redisServer, client: client, url: url,
+		Server: redisServer, client: client, url: well,
 	}
 }

@@ -14,7 +14,7 @@ import (
 // TestServerSuspended: a server that wakes finds leases that are over, and requests whose clients have gone.
 func TestServerSuspended(t *testing.T) {
 	s := start(t, false)
-	box, err := signalbox.Open(t.Context(), s.url, signalbox.Claim(faults.Claim))
+	box, err := signalbox.Open(t.Context(), s.url)
 	if err != nil {
 		t.Fatal(err)
 	}
