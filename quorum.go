@@ -50,8 +50,8 @@ type QuorumMutex struct {
 // Mutex returns the mutex of a name. A bad name is reported by the first call.
 func (q *Quorum) Mutex(name string) *QuorumMutex { return &QuorumMutex{q, name} }
 
-// QuorumLease is a lock held on the majority of the servers. Its context ends when it is held on a minority only, on
-// Release, and before the servers can give it to somebody else.
+// QuorumLease is a lock held on the majority of the servers. Its context ends when it is held on a minority only, which
+// is given back then, on Release, and before the servers can give it to somebody else.
 type QuorumLease struct {
 	name     string
 	token    int64
@@ -242,13 +242,27 @@ func (m *QuorumMutex) raise(ctx context.Context, leases []*Lease) (*QuorumLease,
 	return l, nil
 }
 
+// lost counts one server less. What is left of a majority that is none any more would be renewed for ever by a caller who
+// does not release what is lost: it is given back.
 func (l *QuorumLease) lost(err error) {
 	l.mu.Lock()
 	l.held--
 	minority := l.held < l.majority
 	l.mu.Unlock()
-	if minority {
-		l.cancel(fmt.Errorf("the majority is lost: %w", err))
+	if !minority {
+		return
+	}
+	cause := fmt.Errorf("the majority is lost: %w", err)
+	l.cancel(cause)
+	for _, lease := range l.leases {
+		if lease.box.enter() != nil {
+			continue // it closes, and gives back what it has
+		}
+		go func() {
+			defer lease.box.tasks.Done()
+			// What cannot be given back ends with its ttl.
+			_ = lease.release(context.Background(), cause)
+		}()
 	}
 }
 
