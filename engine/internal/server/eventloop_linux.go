@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"runtime"
-	"slices"
 	"sync"
 	"syscall"
 
@@ -253,15 +252,7 @@ func (l *eventLoop) endRound() {
 	if len(turns) == 0 {
 		return
 	}
-	if slices.ContainsFunc(turns, func(t turn) bool { return t.after.waitsForDisk() }) {
-		turns = slices.Clone(turns)
-		for i := range turns {
-			turns[i].s.leave()
-		}
-		l.server.tasks.Go(func() { tell(turns) })
-	} else {
-		tell(turns)
-	}
+	tell(turns)
 	clear(l.turns)
 	l.turns, l.unread = l.turns[:0], 0
 }
