@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -94,16 +95,26 @@ func newQueue() (*queue, error) {
 	if _, _, errno := unix.Syscall(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&q.context)), 0); errno != 0 { //nolint:gosec // the kernel writes there
 		return nil, errno
 	}
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	err := q.open()
 	if err != nil {
-		_, _, errno := unix.Syscall(unix.SYS_IO_DESTROY, q.context, 0, 0)
-		if errno != 0 {
+		if _, _, errno := unix.Syscall(unix.SYS_IO_DESTROY, q.context, 0, 0); errno != 0 {
 			err = errors.Join(err, errno)
 		}
 		return nil, err
 	}
-	q.eventFD, q.event = fd, os.NewFile(uintptr(fd), "eventfd") // Go's poller watches what does not block
 	return q, nil
+}
+
+// open makes the descriptor that tells.
+func (q *queue) open() (err error) {
+	if q.eventFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return err
+	}
+	q.event = os.NewFile(uintptr(q.eventFD), "eventfd") // Go's poller takes what does not block
+	if err := q.event.SetReadDeadline(time.Time{}); err != nil {
+		return errors.Join(err, q.event.Close()) // it did not: nobody could wait
+	}
+	return nil
 }
 
 // syncAside syncs a file, and lets others run meanwhile. Where the kernel cannot be told to,
