@@ -220,7 +220,7 @@ func writeManifest(d disk.Disk, names Names, m *Manifest) error {
 	}
 	_, err = file.Write(m.Format())
 	if err == nil {
-		err = file.Sync()
+		err = file.SyncAside()
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return errors.Join(err, d.Remove(temp))

@@ -133,7 +133,7 @@ func (r *Rewrite) Finish() error {
 	l := r.l
 	// The base is on the disk before anybody waits for the log.
 	size, err := r.base.Size()
-	err = errors.Join(err, r.base.Sync())
+	err = errors.Join(err, r.base.SyncAside())
 	if err == nil {
 		err = l.until(func() (bool, error) { return r.seq != 0, errors.Join(r.err, l.writing()) })
 	}

@@ -113,8 +113,12 @@ func (l *Log) catchUp() {
 // system reports a failure once, to one of them.
 func (l *Log) sync() {
 	file, seq, upTo := l.current.file, l.current.seq, l.written
+	synced := file.SyncAside
+	if l.policy == Always {
+		synced = file.Sync // somebody waits
+	}
 	l.mu.Unlock()
-	err := file.Sync()
+	err := synced()
 	l.mu.Lock()
 	if err != nil {
 		l.fail(seq, err)

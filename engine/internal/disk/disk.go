@@ -58,6 +58,9 @@ type File interface {
 	// Sync makes what was written durable. After an error what was written since the
 	// last success may be lost for good, even if a later Sync succeeds.
 	Sync() error
+	// SyncAside is Sync for those who are in no hurry: it may take longer, and lets others
+	// of the process run meanwhile, even if there is one processor only.
+	SyncAside() error
 	// Size is the length of the file in bytes.
 	Size() (int64, error)
 }

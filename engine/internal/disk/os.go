@@ -111,7 +111,7 @@ func (f folder) SyncFolder(name string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(syncFolder(open), open.Close())
+	return errors.Join(syncAside(open, wholeSync, func() error { return syncFolder(open) }), open.Close())
 }
 
 func (f folder) Lock(name string) (io.Closer, error) {
@@ -157,6 +157,8 @@ func writePID(file *os.File) error {
 }
 
 type osFile struct{ *os.File }
+
+func (f osFile) SyncAside() error { return syncAside(f.File, dataSync, f.Sync) }
 
 func (f osFile) Size() (int64, error) {
 	info, err := f.Stat()

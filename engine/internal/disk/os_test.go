@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/signalbox-io/signalbox/engine/internal/disk"
@@ -130,4 +132,33 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 	if err := lock.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestSyncsAsideOfEachOther: several at once, of several files, and a folder among them. What
+// cannot be synced is not said to be.
+func TestSyncsAsideOfEachOther(t *testing.T) {
+	d := disk.At(t.TempDir())
+	var syncs sync.WaitGroup
+	for i := range 8 {
+		f, err := d.Create(strconv.Itoa(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		syncs.Go(func() {
+			for range 10 {
+				for _, err := range []error{write(f, "text"), f.SyncAside(), d.SyncFolder(".")} {
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := f.SyncAside(); err == nil {
+				t.Error("a closed file was synced")
+			}
+		})
+	}
+	syncs.Wait()
 }

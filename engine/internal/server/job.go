@@ -139,7 +139,7 @@ func (j *job) write() error {
 	}
 	d := j.keeper.disk
 	if err == nil {
-		err = file.Sync()
+		err = file.SyncAside()
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
 		err = d.Rename(tempName, j.file)
@@ -172,7 +172,7 @@ func (k *keeper) sweep() error {
 // pour writes the snapshot, step by step.
 func (j *job) pour(seal *rdb.Seal) error {
 	var parts [][]byte
-	pace := pace{began: time.Now()}
+	pace := pace{began: time.Now(), busy: true} // until it is known better
 	for done := false; !done; {
 		select {
 		case <-j.stop:

@@ -88,6 +88,9 @@ func (f *file) Sync() error {
 	return nil
 }
 
+// SyncAside is Sync.
+func (f *file) SyncAside() error { return f.Sync() }
+
 // Size is the length of the file.
 func (f *file) Size() (int64, error) {
 	f.d.mu.Lock()
