@@ -2,6 +2,7 @@ package lua
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/yuin/gopher-lua/ast"
 )
@@ -31,7 +32,8 @@ import (
 // where it is made, and only there, is as much done once as what is around it.
 //
 // Only variables that functions share move. Others stay in registers, where
-// they are faster.
+// they are faster. And what never changes needs no variable: a number, or
+// redis.call under a name of the script's own, stands where it is used.
 //
 // Libraries are not hoisted: they make their functions once anyway.
 type hoister struct {
@@ -51,7 +53,7 @@ type variable struct {
 	function int  // that it is a variable of
 	shared   bool // another function uses it
 	changed  bool // after it was declared
-	uses     []*ast.IdentExpr
+	uses     []*ast.Expr // all are names
 }
 
 // declaration is a statement "local ..." that is done once in a run at most.
@@ -76,11 +78,11 @@ func hoist(chunk []ast.Stmt) []ast.Stmt {
 		return nil
 	}
 	outer := &outerPart{}
-	for _, d := range h.declarations {
-		outer.take(d)
-	}
 	for _, f := range h.functions {
 		*f = outer.function(*f)
+	}
+	for _, d := range h.declarations {
+		outer.take(d.withoutConstants())
 	}
 	main := &ast.FunctionExpr{ParList: &ast.ParList{}, Stmts: chunk}
 	before := &ast.LocalAssignStmt{Names: outer.names}
@@ -115,6 +117,36 @@ func (d declaration) isShared() bool {
 	return false
 }
 
+// withoutConstants puts what never changes where it is used.
+func (d declaration) withoutConstants() declaration {
+	s := d.statement()
+	if len(s.Names) != len(s.Exprs) {
+		return d
+	}
+	left, variables := placed(&ast.LocalAssignStmt{}, s), []*variable(nil)
+	for i, v := range d.variables {
+		if !v.changed && isConstant(s.Exprs[i]) {
+			v.replace(s.Exprs[i])
+			continue
+		}
+		left.Names, left.Exprs = append(left.Names, s.Names[i]), append(left.Exprs, s.Exprs[i])
+		variables = append(variables, v)
+	}
+	d.block[d.at] = left
+	return declaration{d.block, d.at, variables}
+}
+
+// isConstant says that an expression is a number or a member of a library.
+func isConstant(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.NumberExpr:
+		return true
+	case *ast.IdentExpr:
+		return strings.Contains(e.Value, ".") && e.Value != concatName
+	}
+	return false
+}
+
 func declaresFunction(s *ast.LocalAssignStmt) bool {
 	if len(s.Names) != 1 || len(s.Exprs) != 1 {
 		return false
@@ -139,6 +171,8 @@ func (o *outerPart) take(d declaration) {
 	s := d.statement()
 	var left ast.Stmt
 	switch {
+	case len(s.Names) == 0:
+		left = &ast.DoBlockStmt{}
 	case d.isFunction():
 		d.variables[0].rename(o.function(s.Exprs[0]).(*ast.IdentExpr).Value)
 		left = &ast.DoBlockStmt{}
@@ -166,7 +200,19 @@ func (o *outerPart) function(f ast.Expr) ast.Expr {
 
 func (v *variable) rename(name string) {
 	for _, use := range v.uses {
-		use.Value = name
+		(*use).(*ast.IdentExpr).Value = name
+	}
+}
+
+// replace puts a copy of a constant in the place of each use.
+func (v *variable) replace(constant ast.Expr) {
+	for _, use := range v.uses {
+		switch c := constant.(type) {
+		case *ast.NumberExpr:
+			*use = placed(&ast.NumberExpr{Value: c.Value}, *use)
+		case *ast.IdentExpr:
+			*use = placed(&ast.IdentExpr{Value: c.Value}, *use)
+		}
 	}
 }
 
@@ -186,10 +232,11 @@ func (h *hoister) declare(names ...string) []*variable {
 }
 
 // use notes that a name is used.
-func (h *hoister) use(e *ast.IdentExpr) *variable {
+func (h *hoister) use(slot *ast.Expr) *variable {
+	name := (*slot).(*ast.IdentExpr).Value
 	for i := len(h.scope) - 1; i >= 0; i-- {
-		if v := h.scope[i]; v.name == e.Value {
-			v.uses = append(v.uses, e)
+		if v := h.scope[i]; v.name == name {
+			v.uses = append(v.uses, slot)
 			v.shared = v.shared || v.function != h.function
 			return v
 		}
@@ -311,10 +358,9 @@ func (h *hoister) body(f *ast.FunctionExpr, direct bool, more ...string) {
 }
 
 func (h *hoister) target(e *ast.Expr) {
-	name, ok := (*e).(*ast.IdentExpr)
-	if !ok {
+	if _, ok := (*e).(*ast.IdentExpr); !ok {
 		h.expr(e)
-	} else if v := h.use(name); v != nil {
+	} else if v := h.use(e); v != nil {
 		v.changed = true
 	}
 }
@@ -328,7 +374,7 @@ func (h *hoister) exprs(list []ast.Expr) {
 func (h *hoister) expr(slot *ast.Expr) {
 	switch e := (*slot).(type) {
 	case *ast.IdentExpr:
-		h.use(e)
+		h.use(slot)
 	case *ast.Comma3Expr:
 		h.varargs = h.varargs || h.function == 0
 	case *ast.AttrGetExpr:

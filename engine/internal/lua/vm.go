@@ -141,7 +141,7 @@ func (vm *VM) Run(h Host, s *Script, keys, args [][]byte, out *resp.Writer) {
 
 // make makes the function for an interpreter.
 func (s *Script) make(owner *state) {
-	s.fn, s.variables, s.owner = owner.l.NewFunctionFromProto(s.proto), nil, owner
+	s.fn, s.variables, s.owner = owner.l.NewFunctionFromProto(owner.link(s.proto)), nil, owner
 	if s.hoisted {
 		s.fn = owner.outerPart(s.fn)
 		s.variables = emptyVariables(s.fn)
