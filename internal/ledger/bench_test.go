@@ -30,8 +30,10 @@ func BenchmarkTransition(b *testing.B) {
 		standing     bool
 	}{
 		{"acquire", nil, func(id string) call { return acquire(id, math.MaxInt32) }, true},
-		{"acquire again", func(id string) call { return acquire(id, math.MaxInt32) },
-			func(id string) call { return acquire(id, math.MaxInt32) }, true},
+		{
+			"acquire again", func(id string) call { return acquire(id, math.MaxInt32) },
+			func(id string) call { return acquire(id, math.MaxInt32) }, true,
+		},
 		{"wait", nil, wait, true},
 		{"release", func(id string) call { return acquire(id, math.MaxInt32) }, release, true},
 		{"hand over", wait, release, false},
@@ -40,7 +42,7 @@ func BenchmarkTransition(b *testing.B) {
 	}
 	b.Run("alone", func(b *testing.B) {
 		r := newBenchRig(b)
-		both := r.encode(acquire("p:1", 1)) 
+		both := r.encode(acquire("p:1", 1))
 		free := r.encode(release("p:1"))
 		b.ReportAllocs()
 		for b.Loop() {

@@ -50,9 +50,9 @@ type hoister struct {
 // variable is a local variable of the script.
 type variable struct {
 	name     string
-	function int  // that it is a variable of
-	shared   bool // another function uses it
-	changed  bool // after it was declared
+	function int         // that it is a variable of
+	shared   bool        // another function uses it
+	changed  bool        // after it was declared
 	uses     []*ast.Expr // all are names
 }
 
@@ -63,8 +63,8 @@ type declaration struct {
 	variables []*variable
 }
 
-// maxHoisted bounds the variables of the outer part: the compiler has room for
-// 200 in a function, and what a call needs.
+// maxHoisted bounds the variables of the main part that may move: the compiler
+// has room for 200 in a function, and for what a call needs.
 const maxHoisted = 180
 
 // hoist returns a chunk that returns the script, or nil for a script that is
@@ -89,13 +89,13 @@ func hoist(chunk []ast.Stmt) []ast.Stmt {
 	return append(append([]ast.Stmt{before}, outer.makings...), &ast.ReturnStmt{Exprs: []ast.Expr{main}})
 }
 
-// count says how much there is to move.
+// count says what there is to move, at most.
 func (h *hoister) count() (functions, variables int) {
 	functions = len(h.functions)
 	for _, d := range h.declarations {
 		if d.isFunction() {
 			functions++
-		} else if d.isShared() {
+		} else {
 			variables += len(d.variables)
 		}
 	}
@@ -106,7 +106,9 @@ func (h *hoister) count() (functions, variables int) {
 func (d declaration) statement() *ast.LocalAssignStmt { return d.block[d.at].(*ast.LocalAssignStmt) }
 
 // isFunction says that it declares a function that nothing else will take the place of.
-func (d declaration) isFunction() bool { return declaresFunction(d.statement()) && !d.variables[0].changed }
+func (d declaration) isFunction() bool {
+	return declaresFunction(d.statement()) && !d.variables[0].changed
+}
 
 func (d declaration) isShared() bool {
 	for _, v := range d.variables {
