@@ -45,15 +45,24 @@ type hoister struct {
 
 	declarations []declaration
 	functions    []*ast.Expr // made once in a run at most, and not declared
+
+	tail      *ast.FunctionExpr // what the chunk ends with, if with "return (function() ... end)()"
+	tailFirst int               // it, and the functions in it, have numbers from here on
 }
 
 // variable is a local variable of the script.
 type variable struct {
 	name     string
-	function int         // that it is a variable of
-	shared   bool        // another function uses it
-	changed  bool        // after it was declared
-	uses     []*ast.Expr // all are names
+	function int  // that it is a variable of
+	shared   bool // another function uses it
+	changed  bool // after it was declared
+	uses     []use
+}
+
+// use is a place where a variable is named.
+type use struct {
+	slot     *ast.Expr
+	function int // that it is in
 }
 
 // declaration is a statement "local ..." that is done once in a run at most.
@@ -71,22 +80,39 @@ const maxHoisted = 180
 // to stay as it is: there is nothing to move, or too much. The chunk has been
 // through rewrite, which bounds its depth.
 func hoist(chunk []ast.Stmt) []ast.Stmt {
-	h := &hoister{once: true}
+	h := &hoister{once: true, tail: tailOf(chunk)}
 	h.block(chunk)
 	functions, variables := h.count()
 	if h.varargs || functions == 0 || functions+variables > maxHoisted {
 		return nil
 	}
-	outer := &outerPart{}
+	outer := &outerPart{tailFirst: h.tailFirst}
 	for _, f := range h.functions {
 		*f = outer.function(*f)
 	}
 	for _, d := range h.declarations {
 		outer.take(d.withoutConstants())
 	}
-	main := &ast.FunctionExpr{ParList: &ast.ParList{}, Stmts: chunk}
+	main := &ast.FunctionExpr{ParList: &ast.ParList{}, Stmts: outer.handOver(chunk)}
 	before := &ast.LocalAssignStmt{Names: outer.names}
 	return append(append([]ast.Stmt{before}, outer.makings...), &ast.ReturnStmt{Exprs: []ast.Expr{main}})
+}
+
+// tailOf is the function with which a chunk ends that is called where it is made.
+func tailOf(chunk []ast.Stmt) *ast.FunctionExpr {
+	if len(chunk) == 0 {
+		return nil
+	}
+	last, ok := chunk[len(chunk)-1].(*ast.ReturnStmt)
+	if !ok || len(last.Exprs) != 1 {
+		return nil
+	}
+	call, ok := last.Exprs[0].(*ast.FuncCallExpr)
+	if !ok || len(call.Args) > 0 {
+		return nil
+	}
+	f, _ := call.Func.(*ast.FunctionExpr)
+	return f
 }
 
 // count says what there is to move, at most.
@@ -158,9 +184,51 @@ func declaresFunction(s *ast.LocalAssignStmt) bool {
 }
 
 // outerPart gathers what moves. Its names are none that a script can have.
+//
+// If the chunk ends with a function that is called there, what comes before has
+// its variables to itself until then. They stay in registers, and are handed
+// over just before the call.
 type outerPart struct {
-	names   []string
-	makings []ast.Stmt
+	names     []string
+	makings   []ast.Stmt
+	tailFirst int
+	handed    ast.AssignStmt
+}
+
+// waits says that of the variables of a declaration none is used by a function before the tail.
+func (o *outerPart) waits(d declaration) bool {
+	for _, v := range d.variables {
+		for _, u := range v.uses {
+			if v.function != 0 || u.function != 0 && (o.tailFirst == 0 || u.function < o.tailFirst) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// hand hands over a variable, if the tail uses it.
+func (o *outerPart) hand(v *variable, s ast.Stmt) {
+	if !v.shared {
+		return
+	}
+	name := o.name()
+	for _, u := range v.uses {
+		if u.function != 0 {
+			(*u.slot).(*ast.IdentExpr).Value = name
+		}
+	}
+	o.handed.Lhs = append(o.handed.Lhs, placed(&ast.IdentExpr{Value: name}, s))
+	o.handed.Rhs = append(o.handed.Rhs, placed(&ast.IdentExpr{Value: v.name}, s))
+}
+
+// handOver puts the handing over in front of the tail.
+func (o *outerPart) handOver(chunk []ast.Stmt) []ast.Stmt {
+	if len(o.handed.Lhs) == 0 {
+		return chunk
+	}
+	last := len(chunk) - 1
+	return append(append([]ast.Stmt(nil), chunk[:last]...), placed(&o.handed, chunk[last]), chunk[last])
 }
 
 func (o *outerPart) name() string {
@@ -178,6 +246,11 @@ func (o *outerPart) take(d declaration) {
 	case d.isFunction():
 		d.variables[0].rename(o.function(s.Exprs[0]).(*ast.IdentExpr).Value)
 		left = &ast.DoBlockStmt{}
+	case o.waits(d):
+		for _, v := range d.variables {
+			o.hand(v, s)
+		}
+		return
 	case d.isShared():
 		assign := &ast.AssignStmt{Rhs: s.Exprs}
 		for _, v := range d.variables {
@@ -201,19 +274,19 @@ func (o *outerPart) function(f ast.Expr) ast.Expr {
 }
 
 func (v *variable) rename(name string) {
-	for _, use := range v.uses {
-		(*use).(*ast.IdentExpr).Value = name
+	for _, u := range v.uses {
+		(*u.slot).(*ast.IdentExpr).Value = name
 	}
 }
 
 // replace puts a copy of a constant in the place of each use.
 func (v *variable) replace(constant ast.Expr) {
-	for _, use := range v.uses {
+	for _, u := range v.uses {
 		switch c := constant.(type) {
 		case *ast.NumberExpr:
-			*use = placed(&ast.NumberExpr{Value: c.Value}, *use)
+			*u.slot = placed(&ast.NumberExpr{Value: c.Value}, *u.slot)
 		case *ast.IdentExpr:
-			*use = placed(&ast.IdentExpr{Value: c.Value}, *use)
+			*u.slot = placed(&ast.IdentExpr{Value: c.Value}, *u.slot)
 		}
 	}
 }
@@ -233,12 +306,12 @@ func (h *hoister) declare(names ...string) []*variable {
 	return append([]*variable(nil), h.scope[first:]...)
 }
 
-// use notes that a name is used.
-func (h *hoister) use(slot *ast.Expr) *variable {
+// name notes that a variable is named.
+func (h *hoister) name(slot *ast.Expr) *variable {
 	name := (*slot).(*ast.IdentExpr).Value
 	for i := len(h.scope) - 1; i >= 0; i-- {
 		if v := h.scope[i]; v.name == name {
-			v.uses = append(v.uses, slot)
+			v.uses = append(v.uses, use{slot, h.function})
 			v.shared = v.shared || v.function != h.function
 			return v
 		}
@@ -348,6 +421,9 @@ func (h *hoister) body(f *ast.FunctionExpr, direct bool, more ...string) {
 	function := h.function
 	h.made++
 	h.function = h.made
+	if f == h.tail {
+		h.tailFirst = h.made
+	}
 	h.inner(direct, func() {
 		h.declare(more...)
 		h.declare(f.ParList.Names...)
@@ -362,7 +438,7 @@ func (h *hoister) body(f *ast.FunctionExpr, direct bool, more ...string) {
 func (h *hoister) target(e *ast.Expr) {
 	if _, ok := (*e).(*ast.IdentExpr); !ok {
 		h.expr(e)
-	} else if v := h.use(e); v != nil {
+	} else if v := h.name(e); v != nil {
 		v.changed = true
 	}
 }
@@ -376,7 +452,7 @@ func (h *hoister) exprs(list []ast.Expr) {
 func (h *hoister) expr(slot *ast.Expr) {
 	switch e := (*slot).(type) {
 	case *ast.IdentExpr:
-		h.use(slot)
+		h.name(slot)
 	case *ast.Comma3Expr:
 		h.varargs = h.varargs || h.function == 0
 	case *ast.AttrGetExpr:
