@@ -10,12 +10,12 @@ import (
 	"github.com/signalbox-io/signalbox/engine/stepped"
 )
 
-// lane is one way through a transition that is measured: of so many ids one after the other.
+// benchIDs is how many ids make a transition before the ledger is emptied.
 const benchIDs = 1000
 
-// BenchmarkTransition is what a transition takes on the engine, alone: one goroutine, no network, no client library. Each
-// is made by a thousand ids in turn, on a resource with room for all where somebody else holds a permit: the slow lane.
-// Alone is the fast lane of acquire and of release.
+// BenchmarkTransition is what a transition takes on the engine: one goroutine, no network, no client library. Each is made
+// by a thousand ids in turn, on a resource where somebody else holds a permit: the slow lane. "alone" is the fast lane of
+// an acquire and its release.
 func BenchmarkTransition(b *testing.B) {
 	acquire := func(id string, limit int) call {
 		return call{acquireScript, nil, []any{id, 1, limit, 30000, 0, 3000, "-", "host 1 bench"}}
@@ -42,12 +42,11 @@ func BenchmarkTransition(b *testing.B) {
 	}
 	b.Run("alone", func(b *testing.B) {
 		r := newBenchRig(b)
-		both := r.encode(acquire("p:1", 1))
-		free := r.encode(release("p:1"))
+		take, giveBack := r.encode(acquire("p:1", 1)), r.encode(release("p:1"))
 		b.ReportAllocs()
 		for b.Loop() {
-			r.send(both)
-			r.send(free)
+			r.send(take)
+			r.send(giveBack)
 		}
 	})
 }
