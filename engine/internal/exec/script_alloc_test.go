@@ -29,6 +29,13 @@ var scriptCalls = []struct {
 	{"format", "return string.format('%d:%s', tonumber(ARGV[1]), ARGV[2])", 0, nil, []string{"17", "x"}, "$4\r\n17:x\r\n"},
 	{"match", "return string.match(ARGV[1], '^L %d+ (%d+) ')", 2, nil, []string{"L 1 42 x"}, "$2\r\n42\r\n"},
 	{
+		"functions",
+		"local a, b = tonumber(ARGV[1]), 2 local function sum() return a + b end local function half() return sum() / 2 end return half()", 0,
+		nil,
+		[]string{"4"},
+		":3\r\n",
+	},
+	{
 		"lock, compare and delete",
 		"if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and redis.call('GET', KEYS[1]) == ARGV[1] then " +
 			"return redis.call('DEL', KEYS[1]) end return 0",

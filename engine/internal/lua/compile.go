@@ -10,9 +10,20 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// compile turns a script into what the interpreter runs, after rewriting its
+// compile turns a text into what the interpreter runs, after rewriting its
 // syntax tree (see rewrite.go). The state says which library members exist.
-func (s *state) compile(source, name string) (proto *glua.FunctionProto, err error) {
+func (s *state) compile(source, name string) (*glua.FunctionProto, error) {
+	proto, _, err := s.compileChunk(source, name, false)
+	return proto, err
+}
+
+// compileScript compiles a script. If it was hoisted, the code does not run
+// it but returns it (see hoist.go).
+func (s *state) compileScript(source string) (proto *glua.FunctionProto, hoisted bool, err error) {
+	return s.compileChunk(source, scriptChunk, true)
+}
+
+func (s *state) compileChunk(source, name string, script bool) (proto *glua.FunctionProto, hoisted bool, err error) {
 	defer func() {
 		// The compiler of gopher-lua panics on a few inputs (too many
 		// registers, for one). For a script that is a syntax error.
@@ -24,20 +35,25 @@ func (s *state) compile(source, name string) (proto *glua.FunctionProto, err err
 		}
 	}()
 	if len(source) > maxSourceBytes {
-		return nil, fmt.Errorf("%s:1: %s", name, noMemory)
+		return nil, false, fmt.Errorf("%s:1: %s", name, noMemory)
 	}
 	source = skipShebang(source)
 	chunk, err := parse.Parse(strings.NewReader(source), name)
 	if err != nil {
-		return nil, syntaxError(err, name)
+		return nil, false, syntaxError(err, name)
 	}
 	rewrite(chunk, s.isMember)
+	if script {
+		if outer := hoist(chunk); outer != nil {
+			chunk, hoisted = outer, true
+		}
+	}
 	proto, err = glua.Compile(chunk, name)
 	if err != nil {
-		return nil, compileMessage(err.Error(), name)
+		return nil, false, compileMessage(err.Error(), name)
 	}
 	clearNeedsArg(proto, usesArg(source))
-	return proto, nil
+	return proto, hoisted, nil
 }
 
 func skipShebang(source string) string {

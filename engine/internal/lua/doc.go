@@ -13,7 +13,9 @@
 //	state.go     one interpreter, one run, errors as Redis words them
 //	meter.go     how long a script may run, and how much it may hold: weigh.go
 //	             finds out what it holds, watch.go what an index would take
-//	compile.go   text to code; rewrite.go changes the syntax tree on the way
+//	compile.go   text to code; rewrite.go changes the syntax tree on the way,
+//	             hoist.go moves the making of functions out of the runs, and
+//	             link.go puts globals among the constants
 //	sandbox.go   globals and read-only libraries
 //	reply.go     values between RESP and Lua
 //	redis.go, base.go, strings.go, json.go, ...  one library of Lua each

@@ -55,6 +55,11 @@ func TestTranscripts(t *testing.T) {
 			for _, c := range cases {
 				c.check(t, vm)
 			}
+			for _, c := range cases { // a script that is known has its functions already
+				if !strings.Contains(strings.Join(c.script, " "), "math.random") {
+					c.check(t, vm)
+				}
+			}
 		})
 	}
 }

@@ -42,9 +42,12 @@ type Script struct {
 	// Flags are those of its shebang line; EvalCompat if it has none.
 	Flags Flags
 
-	proto *glua.FunctionProto
-	fn    *glua.LFunction
-	owner *state
+	proto   *glua.FunctionProto
+	hoisted bool // the proto is of a function that returns the script
+
+	fn        *glua.LFunction
+	variables []*glua.Upvalue // of a hoisted script, that a run fills
+	owner     *state
 }
 
 // New gives a VM without scripts. Log takes what redis.log is called with:
@@ -85,11 +88,11 @@ func (vm *VM) Load(body []byte) (*Script, error) {
 	if err != nil {
 		return nil, err
 	}
-	proto, err := vm.interpreter().compile(string(body), scriptChunk)
+	proto, hoisted, err := vm.interpreter().compileScript(string(body))
 	if err != nil {
 		return nil, Error("ERR Error compiling script (new function): " + err.Error())
 	}
-	s := &Script{SHA: string(text[:]), Flags: flags, proto: proto}
+	s := &Script{SHA: string(text[:]), Flags: flags, proto: proto, hoisted: hoisted}
 	vm.scripts[s.SHA] = s
 	return s, nil
 }
@@ -125,11 +128,54 @@ func (vm *VM) Close() {
 func (vm *VM) Run(h Host, s *Script, keys, args [][]byte, out *resp.Writer) {
 	state := vm.interpreter()
 	if s.owner != state {
-		s.fn, s.owner = state.l.NewFunctionFromProto(s.proto), state
+		s.make(state)
 	}
-	if !state.run(h, s.fn, s.SHA, keys, args, out) {
+	usable := state.run(h, s.fn, s.SHA, keys, args, out)
+	for _, v := range s.variables {
+		v.SetValue(glua.LNil)
+	}
+	if !usable {
 		vm.Close()
 	}
+}
+
+// make makes the function for an interpreter.
+func (s *Script) make(owner *state) {
+	s.fn, s.variables, s.owner = owner.l.NewFunctionFromProto(owner.link(s.proto)), nil, owner
+	if s.hoisted {
+		s.fn = owner.outerPart(s.fn)
+		s.variables = emptyVariables(s.fn)
+	}
+}
+
+// outerPart runs the outer part of a hoisted script, which makes functions and
+// does nothing else.
+func (s *state) outerPart(fn *glua.LFunction) *glua.LFunction {
+	s.meter.start()
+	s.l.Push(fn)
+	s.l.Call(0, 1)
+	defer s.l.SetTop(0)
+	return s.l.Get(-1).(*glua.LFunction)
+}
+
+// emptyVariables are the variables that a function, and the functions in such
+// variables, can reach and that have no value.
+func emptyVariables(fn *glua.LFunction) (empty []*glua.Upvalue) {
+	seen := map[*glua.Upvalue]struct{}{}
+	for queue := []*glua.LFunction{fn}; len(queue) > 0; {
+		fn, queue = queue[0], queue[1:]
+		for _, v := range fn.Upvalues {
+			if !once(seen, v) {
+				continue
+			}
+			if inner, ok := v.Value().(*glua.LFunction); ok {
+				queue = append(queue, inner)
+			} else {
+				empty = append(empty, v)
+			}
+		}
+	}
+	return empty
 }
 
 // interpreter makes the interpreter when it is first needed.

@@ -19,6 +19,9 @@ func (s *state) weigh(limit int64) int64 {
 	for fn := range s.kept {
 		w.add(fn)
 	}
+	if s.main != nil { // a tail call has its frame, but its variables stay (see hoist.go)
+		w.add(s.main)
+	}
 	w.add(s.l)
 	for thread := s.l.G.CurrentThread; thread != nil; thread = thread.Parent {
 		w.add(thread)
