@@ -161,11 +161,16 @@ var engineReasons = map[string]string{
 		"pointers (kept), the first eight bytes of a text as such a number (kept), dropping what is not among the first (kept).",
 	"SUNIONSTORE": "a copy of the table, 32 ms of the engine's time where Redis takes 550. Tried: no " +
 		"second set to see what is new (kept), no hashing (kept), texts that are shared (kept).",
+	"one client, set, same core": sameCoreReason, "one client, get, same core": sameCoreReason,
 	"DEL ": freeReason, "UNLINK ": freeReason, "FLUSHALL ": freeReason,
-	"a table grows": "thread time for each insertion has outliers of 4 to 16 ms at no doubling of the table, and " +
-		"no allocation is larger than 512 KB. Redis has half of it. Fresh pages of the heap were the guess; " +
-		"another is sweeping after a collection, during which Go does not look at the network on one processor (7 ms for 150 MB when keys " +
-		"are removed; not measured here).",
+	"a table grows": "the collector's marking: on one processor Go marks either in a second thread while the loop waits, and the loop, when " +
+		"it is woken, has to get the core back from it, or, if the loop does not wait, for a quarter of the time in turns that are a " +
+		"twelfth as long as it has been at it (Go's fractional worker; at most 10 ms). Seen in gctrace: the longest answers were those " +
+		"of each collection, and grew with the heap, from 4 to 29 ms at 1,500,000 keys where the system did not preempt. " +
+		"Tried: a loop that holds its processor while it waits briefly, so that " +
+		"marking comes in turns (from 29 to 9 ms there, kept); a loop that looks again and again instead of waiting (9 ms, no better); no " +
+		"collection at all (GOGC=off: that series is gone, two stalls of 9 and 10 ms beside one of 29 are there, not explained). The " +
+		"turns are the runtime's own; less to mark would help: keys and values in fewer allocations.",
 }
 
 const (
@@ -180,18 +185,29 @@ const (
 		"allocation (kept); a string in one piece with its object, a number as a number, INCR and SET where the value is (kept: a line of " +
 		"the cache less, no digits to read, and no garbage); event loops (kept: SET and GET from 0.80 and 0.78 times Redis's rate to 1.12 " +
 		"and 1.02). Not tried: to touch the keys of a whole batch ahead."
+	sameCoreReason = "with one P, Go's monitor took it away from the loop while that waited in epoll_wait, as soon as others wanted the core: " +
+		"three switches between threads for a request instead of one. With two others on the core the CPU time was 19.8 µs for Redis's 12.3, the " +
+		"rate 0.49 times; with none 10.2 for 10.4, and 1.0. Tried: a wait of 50 or 100 µs that the runtime does not know of " +
+		"(23 µs: setting a timer costs that on a virtual machine, rejected); sched_yield and another look (9.7 µs, but half of Redis's rate beside " +
+		"others, rejected); to look once before waiting (no change alone, kept); to hold the P while waits are brief, with one tick a millisecond as " +
+		"the bound (13.3 µs, and 1.07 times Redis's rate, beside two others; kept)."
 	scriptReason = "the scripts run in an interpreter written in Go. Tried: the functions of a script made when it is loaded, not in each run " +
 		"(kept: transitions of the slow lane in 0.54 to 0.67 of the time, 47 allocations for 150); globals as constants of its code, and " +
 		"what the fast lane uses in registers until the slow one begins (kept: the fast lane in 0.71 of the time); a cheaper bridge to " +
 		"commands (9 to 14 % of the fast lane, kept); functions made only when needed (12 % on Redis, kept); no context in the interpreter (3 " +
 		"to 6 %, rejected: loops would pay). Where p99 misses it is the collector, at whose work rounds are longer. Without it p99 of " +
 		"release went from 2.1 times Redis's to 1.5; with a fifth of the garbage, as it is now, it is 1.1 to 1.4."
-	lockReason = "one lock is the order of all commands, and a call in process is little else than its command: a second goroutine has " +
-		"nothing to do beside. Decoding outside the lock and copying once are kept; a lock for each database or slot would end the one order " +
-		"that transactions, scripts and blocking rest on."
-	freeReason = "the command itself only drops a pointer (0.1 to 0.3 ms). On one processor Go looks at the network only when there is " +
-		"nothing to run: after the collection (0.6 ms for what is left of a sorted set of a million) it swept for 2.4 ms and gave memory " +
-		"back for 9.8, both without a look. Tried: giving back in parts of 2 MB with rests between them (longest wait from 11.8 to 2.2 ms, " +
-		"kept); a second GOMAXPROCS for that long (8 ms: the system's turns), for good (a tenth to a fifth of the throughput of pipelines); " +
-		"a thread of its own with the lowest priority (not built: it may hold the runtime's locks). Sweeping is the runtime's own."
+	lockReason = "one lock is the order of all commands, and a call in process is little else than its command, so that what the lock guards " +
+		"goes from one core's cache to the other's with each call. Decoding outside the lock and copying once are kept. Tried: to spin before " +
+		"parking (GET with two goroutines 0.61 to 0.79 times one, where it was 0.82 to 0.88; rejected); calls in a queue without a lock, which " +
+		"whoever has the lock runs (0.54 to 0.63; rejected); the same, where who waits looks at the lock seldom (0.98 to 1.11, SET 0.76 to 1.01, " +
+		"with the other core spinning all the while; rejected). A lock for each database or slot would end the one order that transactions, " +
+		"scripts and blocking rest on."
+	freeReason = "the command itself only drops a pointer (0.1 to 0.3 ms; 1 ms with a processor that others want). What holds others up is " +
+		"one collection with its sweeping, 3 to 4 ms for 87 MB of dead sorted set where the system does not preempt. Tried: giving back in parts of 2 MB " +
+		"with rests between them (longest wait from 11.8 to 2.2 ms, kept); no further collection meanwhile (there was one every 10 ms, which " +
+		"held others up for 2 ms each: these are gone, kept); loops that look again and again while the collection runs (3.3 ms for 2.9, no better); " +
+		"a loop that holds its processor while it waits (3.2 for 3.2, kept for another reason); a second GOMAXPROCS for that long (8 ms: the " +
+		"system's turns), for good (a tenth to a fifth of the throughput of pipelines); a thread of its own with the lowest priority (not " +
+		"built: it may hold the runtime's locks). Sweeping is the runtime's own."
 )

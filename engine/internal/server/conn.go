@@ -86,6 +86,8 @@ func (c *conn) begin() {
 func (c *conn) serve() {
 	defer c.server.tasks.Done()
 	defer c.end()
+	c.server.aside.Add(1)
+	defer c.server.aside.Add(-1)
 	for {
 		n, err := c.receive()
 		late := n == 0 && err != nil

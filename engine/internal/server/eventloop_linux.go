@@ -46,11 +46,12 @@ type eventLoop struct {
 	event  int // an eventfd, which wakes the loop
 
 	// The loop's own.
-	events [128]unix.EpollEvent
-	ready  []*socket // of this round
-	next   int       // how many of ready have had their turn
-	turns  []turn    // of this round: what is to be told at its end
-	unread int       // bytes of replies among it
+	events  [128]unix.EpollEvent
+	ready   []*socket // of this round
+	next    int       // how many of ready have had their turn
+	turns   []turn    // of this round: what is to be told at its end
+	unread  int       // bytes of replies among it
+	waiting waiting
 
 	mu      sync.Mutex        // for moments; all locks but a socket's are taken before it
 	sockets map[int32]*socket // from when they are let in, which is before they are served
@@ -138,9 +139,17 @@ func newEventLoop(s *Server) (*eventLoop, error) {
 	if err != nil {
 		return nil, errors.Join(err, unix.Close(epoll))
 	}
-	l := &eventLoop{server: s, epoll: epoll, event: event, sockets: map[int32]*socket{}}
-	if err := l.control(unix.EPOLL_CTL_ADD, int32(event), unix.EPOLLIN); err != nil { //nolint:gosec // descriptors are small
+	tick, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
 		return nil, errors.Join(err, unix.Close(event), unix.Close(epoll))
+	}
+	l := &eventLoop{server: s, epoll: epoll, event: event, sockets: map[int32]*socket{}, waiting: waiting{tick: tick}}
+	err = errors.Join(
+		l.control(unix.EPOLL_CTL_ADD, int32(event), unix.EPOLLIN),             //nolint:gosec // descriptors are small
+		l.control(unix.EPOLL_CTL_ADD, int32(tick), unix.EPOLLIN|unix.EPOLLET), //nolint:gosec // like it; edges need no read
+	)
+	if err != nil {
+		return nil, errors.Join(err, l.close())
 	}
 	return l, nil
 }
@@ -170,7 +179,7 @@ func (l *eventLoop) run() {
 			}
 		}
 		l.endRound()
-		runtime.Gosched() // there may be one processor only, and others who want it
+		l.yield() // there may be one processor only, and others who want it
 		if !l.collect() {
 			return
 		}
@@ -180,10 +189,7 @@ func (l *eventLoop) run() {
 // collect waits for connections that have something to say, or about which there is
 // something to do. It reports false when there never will be any.
 func (l *eventLoop) collect() bool {
-	n, err := unix.EpollWait(l.epoll, l.events[:], -1)
-	if err != nil {
-		n = 0 // it was a signal: no other error is possible
-	}
+	n := l.await()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, s := range l.ready {
@@ -224,8 +230,12 @@ func (l *eventLoop) end() bool {
 		return false
 	}
 	l.gone = true
-	_, _ = unix.Close(l.event), unix.Close(l.epoll)
+	_ = l.close()
 	return true
+}
+
+func (l *eventLoop) close() error {
+	return errors.Join(unix.Close(l.waiting.tick), unix.Close(l.event), unix.Close(l.epoll))
 }
 
 // take reads and runs what a connection has sent. It reports false if the loop has gone on

@@ -23,9 +23,12 @@ import (
 const (
 	partBytes  = 2 << 20 // given back in one go: a quarter of a millisecond
 	partRest   = 2 * time.Millisecond
-	spareBytes = 4 << 20  // not worth it, and room for what is allocated next
-	spareShare = 16       // or this part of what is in use: a limit closer to it would make Go collect
-	mostFutile = 3        // parts of which nothing was given back: it is needed, or the runtime is too busy
+	spareBytes = 4 << 20 // not worth it, and room for what is allocated next
+	spareShare = 16      // or this part of what is in use: a limit closer to it would make Go collect
+	mostFutile = 3       // parts of which nothing was given back: it is needed, or the runtime is too busy
+	// meanwhilePercent of garbage are allowed while memory is given back, and no less than 4 times 4 MB.
+	meanwhilePercent = 400
+
 	probeBytes = 80 << 10 // too large for a stack, or for a span with others
 )
 
@@ -41,6 +44,7 @@ func GiveBack(done <-chan struct{}) {
 		return // one for all
 	}
 	defer givingBack.Store(false)
+	defer collectLess()()
 	futile := 0
 	for left := readHeap().excess(); left > 0 && futile < mostFutile; left -= partBytes {
 		before := readHeap()
@@ -52,6 +56,23 @@ func GiveBack(done <-chan struct{}) {
 		case <-time.After(partRest):
 		case <-done:
 			return
+		}
+	}
+}
+
+// collectLess keeps the collector from running again for what giving back allocates: until the
+// share of garbage is adjusted to what is left, it is small for a heap that is small now, and
+// there was a collection every 10 ms, each of which held others up for 2. What it returns puts the
+// share back, unless somebody else has set it meanwhile.
+func collectLess() (restore func()) {
+	before := debug.SetGCPercent(meanwhilePercent)
+	if before < 0 || before > meanwhilePercent {
+		debug.SetGCPercent(before)
+		return func() {}
+	}
+	return func() {
+		if meanwhile := debug.SetGCPercent(before); meanwhile != meanwhilePercent {
+			debug.SetGCPercent(meanwhile)
 		}
 	}
 }

@@ -22,6 +22,28 @@ func TestGiveBackLeavesNothingButTheLimit(t *testing.T) {
 	}
 }
 
+// It collects once: what it allocates itself is no reason to do so again, though a small heap may have
+// little garbage. The share that was set is there afterwards.
+func TestGiveBackCollectsOnce(t *testing.T) {
+	const bytes, percent = 48 << 20, 17
+	before := debug.SetGCPercent(percent)
+	defer debug.SetGCPercent(before)
+	makeGarbage(bytes)
+	collections := func() uint32 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.NumGC
+	}
+	began := collections()
+	GiveBack(nil)
+	if n := collections() - began; n != 1 {
+		t.Errorf("%d collections, want 1", n)
+	}
+	if got := debug.SetGCPercent(percent); got != percent {
+		t.Errorf("the share of garbage is %d %%, and was %d", got, percent)
+	}
+}
+
 // Whoever closes the server does not wait for it.
 func TestGiveBackEndsWithTheServer(t *testing.T) {
 	const bytes = 64 << 20

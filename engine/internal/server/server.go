@@ -61,7 +61,8 @@ type Server struct {
 	leaving   chan struct{} // closed before done, so that a script gives the lock back
 	keeper    *keeper       // nil: the data is in memory only
 
-	spares spares // has a lock of its own
+	spares spares       // has a lock of its own
+	aside  atomic.Int64 // goroutines that serve a connection, or wait for the disk
 }
 
 // sink is where a session's output goes: a connection, or a call in process.
