@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -63,8 +61,8 @@ func Redis(t testing.TB, extraArgs ...string) *Server {
 }
 
 // Start runs the server that a command line starts, for one that Redis has no
-// place for. The line is asked for with a port that is free; somebody else may
-// take that meanwhile, and it is asked for again with another. Like Redis it
+// place for. The line is asked for with a port that is free; where somebody else
+// can take that meanwhile, it is asked for again with another. Like Redis it
 // returns when the server answers, and ends it with the test.
 func Start(t testing.TB, command func(port string) []string) *Server {
 	t.Helper()
@@ -82,29 +80,22 @@ func Start(t testing.TB, command func(port string) []string) *Server {
 	}
 }
 
-// The ports for servers lie below those that the system gives to clients: else
-// one of the many connections of tests could be given the port of a server that
-// is about to start, or to come back.
-const (
-	firstPort = 20000
-	ports     = 12000
-)
-
-// FreePort returns a port that nobody listens on just now.
+// FreePort returns a port of the loopback interface at which a server may listen
+// until the end of the test. On Linux nobody else comes to listen there, not
+// even while the server is down: else a client that tries to reach it again
+// could meet the server of another test, and leave its locks there.
 func FreePort(t testing.TB) string {
 	t.Helper()
-	var err error
-	for range 100 {
-		port := strconv.Itoa(firstPort + rand.IntN(ports))
-		var listener net.Listener
-		if listener, err = net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			if err = listener.Close(); err == nil {
-				return port
-			}
-		}
+	port, release, err := reserve()
+	if err != nil {
+		t.Fatalf("find a free port: %v", err)
 	}
-	t.Fatalf("find a free port: %v", err)
-	return ""
+	t.Cleanup(func() {
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	})
+	return port
 }
 
 // start runs the process and returns when it answers, or why it does not.

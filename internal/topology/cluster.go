@@ -84,9 +84,7 @@ func (c *Cluster) startNode() *Node {
 	c.t.Helper()
 	dir, bus := c.t.TempDir(), ""
 	server := difftest.Start(c.t, func(port string) []string {
-		for bus = port; bus == port; {
-			bus = difftest.FreePort(c.t)
-		}
+		bus = difftest.FreePort(c.t)
 		return []string{
 			"redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "no",
 			"--enable-debug-command", "yes", "--cluster-enabled", "yes", "--cluster-port", bus,
