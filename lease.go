@@ -362,15 +362,23 @@ func (l *Lease) extend(sent time.Time) {
 	}
 	lag, told := max(time.Since(l.due), 0), l.told
 	l.trouble, l.renewals = nil, 0
-	l.deadline = sent.Add(l.ttl - margin(l.ttl))
+	// An answer that was overtaken by that to a later renewal takes nothing away.
+	l.deadline = latest(l.deadline, sent.Add(l.ttl-margin(l.ttl)))
 	l.timer.Reset(time.Until(l.deadline))
-	l.due = l.box.keeper.align(sent.Add(l.ttl/3), l.ttl/3)
+	l.due = latest(l.due, l.box.keeper.align(sent.Add(l.ttl/3), l.ttl/3))
 	due := l.due
 	l.mu.Unlock()
 	l.box.keeper.schedule(&l.duty, due)
 	if told {
 		l.observe(Renewed, lag, nil)
 	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // want closes the channel of Wanted, once.
