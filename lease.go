@@ -193,6 +193,11 @@ func (l *Lease) release(ctx context.Context, cause error) error {
 			close(released)
 			return nil
 		}
+		// Close waits for it, and does not close the client before. If Close has begun already, it has this lease among
+		// those that it releases, and waits there.
+		if l.box.enter() == nil {
+			defer l.box.tasks.Done()
+		}
 		if !l.end(cause) {
 			l.outcome = fmt.Errorf("release %q: %w", l.resource.Name, l.Err())
 			close(released)
