@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/signalbox-io/signalbox/internal/ledger"
+	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
 // Lease is permits that are held. It renews itself until it is released. Its context ends when it does: on Release,
@@ -337,7 +338,10 @@ func (l *Lease) renewed(sent time.Time, hold ledger.Hold, err error) {
 		// Close interrupted the renewal. It ends the lease too, and releases it.
 	case err != nil && ledger.Retryable(err):
 		l.mu.Lock()
-		l.trouble = err
+		// What the server has answered says more than that there was no answer in the little time that was left at last.
+		if answer := new(transport.ServerError); !errors.As(l.trouble, &answer) || errors.As(err, &answer) {
+			l.trouble = err
+		}
 		l.renewals++
 		failed, left := l.renewals, time.Until(l.deadline)
 		l.mu.Unlock()
