@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/signalbox-io/signalbox/internal/ledger"
+	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
 // Lease is permits that are held. It renews itself until it is released. Its context ends when it does: on Release,
@@ -193,6 +194,11 @@ func (l *Lease) release(ctx context.Context, cause error) error {
 			close(released)
 			return nil
 		}
+		// Close waits for it, and does not close the client before. If Close has begun already, it has this lease among
+		// those that it releases, and waits there.
+		if l.box.enter() == nil {
+			defer l.box.tasks.Done()
+		}
 		if !l.end(cause) {
 			l.outcome = fmt.Errorf("release %q: %w", l.resource.Name, l.Err())
 			close(released)
@@ -332,7 +338,10 @@ func (l *Lease) renewed(sent time.Time, hold ledger.Hold, err error) {
 		// Close interrupted the renewal. It ends the lease too, and releases it.
 	case err != nil && ledger.Retryable(err):
 		l.mu.Lock()
-		l.trouble = err
+		// What the server has answered says more than that there was no answer in the little time that was left at last.
+		if answer := new(transport.ServerError); !errors.As(l.trouble, &answer) || errors.As(err, &answer) {
+			l.trouble = err
+		}
 		l.renewals++
 		failed, left := l.renewals, time.Until(l.deadline)
 		l.mu.Unlock()
@@ -362,15 +371,23 @@ func (l *Lease) extend(sent time.Time) {
 	}
 	lag, told := max(time.Since(l.due), 0), l.told
 	l.trouble, l.renewals = nil, 0
-	l.deadline = sent.Add(l.ttl - margin(l.ttl))
+	// An answer that was overtaken by that to a later renewal takes nothing away.
+	l.deadline = latest(l.deadline, sent.Add(l.ttl-margin(l.ttl)))
 	l.timer.Reset(time.Until(l.deadline))
-	l.due = l.box.keeper.align(sent.Add(l.ttl/3), l.ttl/3)
+	l.due = latest(l.due, l.box.keeper.align(sent.Add(l.ttl/3), l.ttl/3))
 	due := l.due
 	l.mu.Unlock()
 	l.box.keeper.schedule(&l.duty, due)
 	if told {
 		l.observe(Renewed, lag, nil)
 	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // want closes the channel of Wanted, once.

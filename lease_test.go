@@ -11,14 +11,7 @@ import (
 // On a busy machine a timer may come long after its time. What Err says is true all the same, and stays so.
 func TestALeaseIsNotHeldBeyondItsDeadlineThoughItsTimerIsLate(t *testing.T) {
 	t.Parallel()
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}) // nobody listens
-	defer client.Close()
-	box := New(client, Claim(50*time.Millisecond))
-	defer box.Close()
-	w := newWaiter(t.Context(), box.Semaphore("s", 1), newTerms([]AcquireOption{TTL(time.Hour)}), true)
-	w.waiting, w.sent = true, time.Now()
-	w.hear(message{verb: "grant", number: [3]int64{1, 0, time.Hour.Milliseconds()}})
-	lease := (<-w.outcome).lease
+	lease := heldForAnHour(t)
 	if err := lease.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -34,4 +27,33 @@ func TestALeaseIsNotHeldBeyondItsDeadlineThoughItsTimerIsLate(t *testing.T) {
 		t.Errorf("a lease that was lost says %v", err)
 	}
 	<-lease.Done()
+}
+
+// The answer to a renewal may take long, and another renewal be sent and answered meanwhile.
+func TestAnAnswerThatWasOvertakenDoesNotShortenALease(t *testing.T) {
+	t.Parallel()
+	lease := heldForAnHour(t)
+	sent := time.Now()
+	lease.extend(sent.Add(time.Minute))
+	deadline := lease.Deadline()
+	lease.extend(sent)
+	if got := lease.Deadline(); got.Before(deadline) {
+		t.Errorf("the deadline went back by %v", deadline.Sub(got))
+	}
+}
+
+// heldForAnHour returns a lease of a server that nobody can reach.
+func heldForAnHour(t *testing.T) *Lease {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}) // nobody listens
+	box := New(client, Claim(50*time.Millisecond))
+	t.Cleanup(func() {
+		if err := errors.Join(box.Close(), client.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	w := newWaiter(t.Context(), box.Semaphore("s", 1), newTerms([]AcquireOption{TTL(time.Hour)}), true)
+	w.waiting, w.sent = true, time.Now()
+	w.hear(message{verb: "grant", number: [3]int64{1, 0, time.Hour.Milliseconds()}})
+	return (<-w.outcome).lease
 }

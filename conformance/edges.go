@@ -107,7 +107,7 @@ func (h *hangingPipelines) Pipeline(ctx context.Context, commands []transport.Co
 func closeDuringRenewals(b *bench) {
 	var network hangingPipelines
 	box := b.hooked(&network)
-	const count = 50
+	const count = 20
 	leases := make([]*signalbox.Lease, count)
 	for i := range leases {
 		// The first must last until the last is there, however often the server is away meanwhile.

@@ -301,15 +301,22 @@ func localHandoffGivesUp(b *bench) {
 // localHandoffRenews: a lease that passes from hand to hand faster than it is renewed lives on.
 func localHandoffRenews(b *bench) {
 	mutex := b.box().Mutex(b.name)
-	ttl := b.lasting(2 * time.Second)
-	stop := time.Now().Add(3 * ttl / 2)
+	ttl := b.lasting(3 * time.Second)
+	stop := time.Now().Add(4 * ttl / 3)
+	brief := func(ctx context.Context) error { // as work is: it leaves the processor to others
+		select {
+		case <-time.After(time.Millisecond):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	done := make(chan error, 3)
 	for range 3 {
 		go func() {
 			var errs []error
 			for time.Now().Before(stop) {
-				errs = append(errs, mutex.Do(b.ctx, func(ctx context.Context) error { return ctx.Err() },
-					signalbox.LocalHandoff(signalbox.MaxHandoffs), signalbox.TTL(ttl)))
+				errs = append(errs, mutex.Do(b.ctx, brief, signalbox.LocalHandoff(signalbox.MaxHandoffs), signalbox.TTL(ttl)))
 			}
 			done <- errors.Join(errs...)
 		}()

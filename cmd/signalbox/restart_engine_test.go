@@ -32,6 +32,7 @@ type mortal struct {
 	socket, dir string
 	random      *rand.Rand // run's
 	wanted      chan want
+	over        chan struct{} // closed when it is not to live any more
 	quiet       sync.RWMutex
 	lives       atomic.Int64 // how often it was started
 	longest     time.Duration
@@ -50,7 +51,7 @@ type want struct {
 }
 
 // mostAway is how long the engine may take to come back on a machine with much else to do. It takes 50 ms on a quiet one.
-const mostAway = 2 * time.Second
+const mostAway = 5 * time.Second
 
 // newMortal starts an engine that ends with the test.
 func newMortal(t *testing.T, random *rand.Rand) *mortal {
@@ -61,11 +62,11 @@ func newMortal(t *testing.T, random *rand.Rand) *mortal {
 	}
 	m := &mortal{
 		socket: filepath.Join(home, "s"), dir: filepath.Join(home, "data"), random: random,
-		wanted: make(chan want), broken: make(chan struct{}), ended: make(chan struct{}),
+		wanted: make(chan want), over: make(chan struct{}), broken: make(chan struct{}), ended: make(chan struct{}),
 	}
 	go m.run()
 	t.Cleanup(func() {
-		close(m.wanted)
+		close(m.over)
 		<-m.ended
 		if m.why != nil {
 			t.Error(m.why)
@@ -88,6 +89,7 @@ func (m *mortal) restart(life int64) {
 	case m.wanted <- w:
 		<-w.done
 	case <-m.broken:
+	case <-m.over:
 	}
 }
 
@@ -95,18 +97,28 @@ func (m *mortal) run() {
 	defer close(m.ended)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for w := range m.wanted {
-		if w.life == m.lives.Load() {
-			time.Sleep(time.Until(m.until))
-			if m.why = m.reincarnate(); m.why != nil {
-				close(m.broken)
-				close(w.done)
-				break
-			}
+	for m.why == nil {
+		select {
+		case w := <-m.wanted:
+			m.grant(w)
+		case <-m.over:
+			m.why = m.kill()
+			return
 		}
-		close(w.done)
 	}
 	m.why = errors.Join(m.why, m.kill())
+}
+
+// grant ends the life that somebody wants to be over.
+func (m *mortal) grant(w want) {
+	defer close(w.done)
+	if w.life != m.lives.Load() {
+		return
+	}
+	time.Sleep(time.Until(m.until))
+	if m.why = m.reincarnate(); m.why != nil {
+		close(m.broken)
+	}
 }
 
 // reincarnate kills the engine, sometimes the next one too while it starts or loads, and returns when it answers.
@@ -193,7 +205,7 @@ func (m *mortal) ready() error {
 // client returns a client that sends nothing a second time.
 func (m *mortal) client() *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Network: "unix", Addr: m.socket, ContextTimeoutEnabled: true, MaxRetries: -1,
+		Network: "unix", Addr: m.socket, ContextTimeoutEnabled: true, MaxRetries: -1, ReadTimeout: time.Minute, // contexts decide
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 }

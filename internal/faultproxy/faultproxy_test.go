@@ -122,7 +122,7 @@ func TestWell(t *testing.T) {
 }
 
 func TestDelayMakesLateAndNotFew(t *testing.T) {
-	const delay, lines = 60 * time.Millisecond, 50
+	const delay, lines = 60 * time.Millisecond, 900 // were they delayed one after the other, it would be a minute
 	server := startEcho(t)
 	p := faultproxy.Start(t, server.addr)
 	c := dial(t, p)

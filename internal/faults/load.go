@@ -327,7 +327,8 @@ func (l *Load) refused(a *acquisition, err error) {
 }
 
 // Repeat does something again and again, as fast as `every` allows, until the load has had n turns more of every
-// worker. It is for faults that go on while others work.
+// worker. It is for faults that go on while others work: between two of them somebody is granted a lease, or a busy
+// machine, where nothing is done in so short a time, would never come to an end.
 func (l *Load) Repeat(every time.Duration, n int64, act func()) {
 	l.t.Helper()
 	over := make(chan struct{})
@@ -335,10 +336,13 @@ func (l *Load) Repeat(every time.Duration, n int64, act func()) {
 	repeating.Go(func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		for {
+		for last := -1; ; {
 			select {
 			case <-tick.C:
-				act()
+				if granted := l.checker.count(); granted != last {
+					last = granted
+					act()
+				}
 			case <-over:
 				return
 			}
