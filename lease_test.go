@@ -1,6 +1,7 @@
 package signalbox
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -27,6 +28,24 @@ func TestALeaseIsNotHeldBeyondItsDeadlineThoughItsTimerIsLate(t *testing.T) {
 		t.Errorf("a lease that was lost says %v", err)
 	}
 	<-lease.Done()
+}
+
+// So it is with a lease of a majority.
+func TestAQuorumIsNotHeldBeyondTheDeadlinesOfItsLeasesThoughTheirTimersAreLate(t *testing.T) {
+	t.Parallel()
+	leases := []*Lease{heldForAnHour(t), heldForAnHour(t), heldForAnHour(t)}
+	l := &QuorumLease{name: "m", majority: 2, leases: leases, raised: leases, held: len(leases)}
+	l.ctx, l.cancel = context.WithCancelCause(t.Context())
+	for i, want := range []error{nil, nil, ErrLeaseLost} {
+		if err := l.Err(); !errors.Is(err, want) {
+			t.Fatalf("with %d of 3 lost: %v", i, err)
+		}
+		leases[i].mu.Lock()
+		leases[i].timer.Stop() // it never comes
+		leases[i].deadline = time.Now()
+		leases[i].mu.Unlock()
+	}
+	<-l.Done()
 }
 
 // The answer to a renewal may take long, and another renewal be sent and answered meanwhile.

@@ -59,10 +59,12 @@ type QuorumLease struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 
-	mu     sync.Mutex
-	leases []*Lease
-	held   int
+	leases []*Lease // on every server that granted one
+	raised []*Lease // those of them that know the token: the majority, or more
 	unlink []func() bool
+
+	mu   sync.Mutex
+	held int
 }
 
 // Acquire waits for its turn. Of the options, TTL, Label, LockDelay, HoldAtLeast and NoticeWaiters are heeded, on every
@@ -234,7 +236,7 @@ func (m *QuorumMutex) raise(ctx context.Context, leases []*Lease) (*QuorumLease,
 	if len(held) < m.quorum.majority {
 		return nil, m.failure(len(held), errs)
 	}
-	l := &QuorumLease{name: m.name, token: token, majority: m.quorum.majority, leases: leases, held: len(held)}
+	l := &QuorumLease{name: m.name, token: token, majority: m.quorum.majority, leases: leases, raised: held, held: len(held)}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	for _, lease := range held {
 		l.unlink = append(l.unlink, context.AfterFunc(lease.ctx, func() { l.lost(lease.Err()) }))
@@ -252,7 +254,7 @@ func (l *QuorumLease) lost(err error) {
 	if !minority {
 		return
 	}
-	cause := fmt.Errorf("the majority is lost: %w", err)
+	cause := minorityLeft(err)
 	l.cancel(cause)
 	for _, lease := range l.leases {
 		if lease.box.enter() != nil {
@@ -265,6 +267,9 @@ func (l *QuorumLease) lost(err error) {
 		}()
 	}
 }
+
+// minorityLeft is why a lease ended whose last server of the majority was lost for the reason given.
+func minorityLeft(err error) error { return fmt.Errorf("the majority is lost: %w", err) }
 
 // Resource is the name of what is held.
 func (l *QuorumLease) Resource() string { return l.name }
@@ -285,8 +290,22 @@ func (l *QuorumLease) Context() context.Context { return l.ctx }
 // Done is closed when the lease ends.
 func (l *QuorumLease) Done() <-chan struct{} { return l.ctx.Done() }
 
-// Err is nil while the lease is held; then it wraps ErrReleased, or why the last server of the majority was lost.
-func (l *QuorumLease) Err() error { return context.Cause(l.ctx) }
+// Err is nil while the lease is held; then it wraps ErrReleased, or why the last server of the majority was lost. Like that
+// of a Lease it looks at the clock.
+func (l *QuorumLease) Err() error {
+	held, lost := 0, error(nil)
+	for _, lease := range l.raised {
+		if err := lease.Err(); err != nil {
+			lost = err
+		} else {
+			held++
+		}
+	}
+	if held < l.majority {
+		l.cancel(minorityLeft(lost)) // unless it has ended before, with another cause
+	}
+	return context.Cause(l.ctx)
+}
 
 // Release gives the lock back on every server. The error is nil if the majority took it back while it was held.
 func (l *QuorumLease) Release(ctx context.Context) error {
