@@ -196,7 +196,7 @@ const (
 		"what the fast lane uses in registers until the slow one begins (kept: the fast lane in 0.71 of the time); a cheaper bridge to " +
 		"commands (9 to 14 % of the fast lane, kept); functions made only when needed (12 % on Redis, kept); no context in the interpreter (3 " +
 		"to 6 %, rejected: loops would pay). Where p99 misses it is the collector, at whose work rounds are longer. Without it p99 of " +
-		"release went from 2.1 times Redis's to 1.5; with a fifth of the garbage, as it is now, it is 1.1 to 1.4."
+		"release went from 2.1 times Redis's to 1.5; with a third of the garbage, as it is now, it is 0.9 to 1.7."
 	lockReason = "one lock is the order of all commands, and a call in process is little else than its command, so that what the lock guards " +
 		"goes from one core's cache to the other's with each call. Decoding outside the lock and copying once are kept. Tried: to spin before " +
 		"parking (GET with two goroutines 0.61 to 0.79 times one, where it was 0.82 to 0.88; rejected); calls in a queue without a lock, which " +
