@@ -85,7 +85,8 @@ func thisProcess() string {
 }
 
 // Close ends every acquisition and every lease with ErrClosed, releases what is held, and returns when no goroutine is
-// left. It takes at most a little longer than the claim time and the timeouts of the client.
+// left. What a server that does not answer is to be told is tried for twice the claim time at most, and the timeouts of the
+// client.
 func (b *Box) Close() error {
 	b.mu.Lock()
 	if b.closed != nil {
