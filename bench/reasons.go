@@ -21,6 +21,8 @@ var reasons = map[string]string{
 	"engine, 10 clients, hold 1ms: longest": longestReason,
 	"Redis, semaphore of 5":                 semaphoreReason,
 	"engine, semaphore of 5":                semaphoreReason,
+	"Redis, waiting: commands":              firstRenewalReason,
+	"engine, waiting: commands":             firstRenewalReason,
 }
 
 const (
@@ -34,6 +36,8 @@ const (
 	semaphoreReason = "a permit that is given back is on its way for longer than the round trip that the aim allows: the " +
 		"release runs the handoff in its script, and one of 50 processes on the clients' cores has to be woken."
 )
+
+const firstRenewalReason = "the holder's first renewal: a script that the server does not know yet is sent whole, by EVAL after EVALSHA."
 
 // explain gives every miss its reason.
 func (r *report) explain(reasons map[string]string) {
