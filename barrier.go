@@ -3,8 +3,8 @@ package signalbox
 import (
 	"context"
 	"fmt"
-	"time"
 
+	"github.com/signalbox-io/signalbox/internal/acquisition"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 )
 
@@ -41,28 +41,45 @@ func (b *Barrier) Wait(ctx context.Context) (round int64, err error) {
 		return 0, fmt.Errorf("barrier %q: %w", b.name, err)
 	}
 	defer box.tasks.Done()
-	id := box.newID()
-	a, err := box.attend(fmt.Sprintf("barrier %q", b.name), id)
+	w := &barrierWait{passage: passage{"barrier", b.name}, barrier: b, id: box.newID()}
+	l := box.newLife(ctx, w, acquisition.Terms{Wait: true, Passing: true}, w.id)
+	err = box.await(ctx, l, nil).err
 	if err != nil {
-		return 0, err
+		// The round may be complete: then this party is through, whatever ended the wait.
+		box.patiently(l, box.claim)
 	}
-	defer a.leave()
-	err = a.run(ctx, func() (time.Duration, bool, error) {
-		if err := box.checkServer(ctx); err != nil {
-			return 0, false, err
-		}
-		answer, err := box.ledger.Arrive(ctx, b.resource, id, b.parties, box.claim)
-		round = answer.Round
-		return 0, answer.Passed, err
-	})
-	if err == nil {
-		return round, nil
-	}
-	// The round may be complete: then this party is through, whatever ended the wait.
-	leaving, done := context.WithTimeout(context.WithoutCancel(ctx), box.claim)
-	defer done()
-	if answer, gone := box.ledger.Depart(leaving, b.resource, id, b.parties, box.claim); gone == nil && answer.Passed {
-		return answer.Round, nil
+	box.mu.Lock()
+	defer box.mu.Unlock()
+	if w.round != 0 {
+		return w.round, nil
 	}
 	return 0, err
+}
+
+// barrierWait is the errand of one party.
+type barrierWait struct {
+	passage
+	barrier *Barrier
+	id      string
+	round   int64 // that it passed with; under the box's mu
+}
+
+func (w *barrierWait) request(ctx context.Context, box *Box, s sending) reply {
+	if err := box.checkServer(ctx); err != nil {
+		return reply{err: fmt.Errorf("%s: %w", w.doing(), err), undone: true}
+	}
+	verb := box.asking.Arrive
+	if s.call == acquisition.CallCancel {
+		verb = box.background.Depart
+	}
+	answer, err := verb(ctx, w.barrier.resource, w.id, w.barrier.parties, box.claim)
+	if answer.Passed {
+		box.mu.Lock()
+		w.round = answer.Round
+		box.mu.Unlock()
+	}
+	if answer.Barred && s.call == acquisition.CallAcquire {
+		return reply{answer: acquisition.Answer{Outcome: acquisition.Barred}}
+	}
+	return passing(answer.Passed, err)
 }

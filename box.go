@@ -3,8 +3,10 @@ package signalbox
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,67 +14,111 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/signalbox-io/signalbox/internal/acquisition"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 	"github.com/signalbox-io/signalbox/internal/transport"
 	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
 // Box is the door to all primitives over one client. It may be used by any number of goroutines. A process needs one.
+//
+// Inside it is a shell around lives (life.go): what happens to an acquisition is decided by the machine in package
+// acquisition, one for each, stepped with mu held. mu is the only lock of the Box and of all that belongs to it: leases,
+// relays, the alarms. Nothing is called with it held that could wait, or that is not of this package; what a step wants done
+// outside is put into an outbox and done when mu is free. Under it lie only the locks of the transport.
 type Box struct {
 	transport   transport.Transport
 	closeClient func() error // nil if the client is the caller's
-	ledger      *ledger.Ledger
-	process     string // names the inbox and begins every id
+	lanes       [2]*transport.Lanes
+	ledger      *ledger.Ledger    // for callers: as long as their contexts and the client allow
+	asking      *ledger.Ledger    // for acquisitions: for no longer than the claim time, or leastPatience
+	background  *ledger.Ledger    // what nobody waits for, in lanes with the callers', for no longer than the claim time
+	renewals    *ledger.Ledger    // with lanes of their own
+	process     string            // names the inbox and begins every id
+	shards      *transport.Shards // the inbox in a Cluster, nil elsewhere
 	owner       string
+	err         error // what is wrong with the options: every call reports it
 	claim       time.Duration
-	keeper      keeper
-	inbox       inbox
+	clock       *clock
+	observers   []func(Observation)
 
 	acquisitions atomic.Uint64
 	supported    atomic.Bool
-	checking     chan struct{} // a turn to ask for the server's version
+	misfits      atomic.Int64 // events that came in states where they cannot be
 
 	closing  chan struct{} // closed by Close: acquisitions give up
 	stopping context.Context
-	stop     context.CancelFunc // ends keeper and inbox
-	servants sync.WaitGroup     // keeper and inbox
-	tasks    sync.WaitGroup     // acquisitions, and what they and the keeper started
+	stop     context.CancelFunc // ends loop and inbox
+	servants sync.WaitGroup     // loop and inbox
+	tasks    sync.WaitGroup     // acquisitions, and what they and the loop started
+	ring     chan struct{}      // the loop is to look again
 
-	observers []func(Observation)
-
-	mu      sync.Mutex
-	members map[string]member // by id: waiters, then leases
-	relays  map[relayKey]*relay
-	closed  chan struct{} // made by the first Close, closed when it is done
+	mu        mutex
+	lives     map[string]*life // by the ids that messages come for
+	scratch   acquisition.Scratch
+	alarms    alarms
+	alarm     acquisition.Instant       // when the loop will look again by itself; 0 = never
+	running   bool                      // the loop
+	handed    []sending                 // to the loop
+	listening bool                      // the inbox
+	hearers   map[string]map[*life]bool // in a Cluster, by channel
+	relays    map[relayKey]*relay
+	probe     *probe        // nil while nobody asks for the server's version
+	closed    chan struct{} // made by the first Close, closed when it is done
+	ended     chan struct{} // made by Close, closed when no life is left, and nil then
+	finished  bool          // nothing is started any more
+	unsent    unsent
+	closeErr  error // of the first Close
 }
 
-// member is who can be told something: a waiter or a lease.
-type member interface {
-	hear(message)
-	shut() // the box closes
+// mutex is a Box's. Goroutines of the Box's own lock first and no more: what they do keeps leases, and must not stand behind
+// a hundred thousand callers. These have a line for themselves, from whose head one at a time comes here.
+type mutex struct{ line, first sync.Mutex }
+
+// Lock is for callers.
+func (m *mutex) Lock() {
+	m.line.Lock()
+	m.first.Lock()
 }
+
+// Unlock is for callers.
+func (m *mutex) Unlock() {
+	m.first.Unlock()
+	m.line.Unlock()
+}
+
+// leastPatience is for how long an acquisition waits for an answer at least, however short the claim time is: a server that
+// is slow for a moment refuses nobody.
+const leastPatience = time.Second
 
 // New returns a Box over a client that stays the caller's: Close leaves it open. A client with MaxRetries -1 is best:
 // retries it does by itself are unknown to the Box, which sends its own.
 func New(client redis.UniversalClient, options ...Option) *Box {
-	return NewOver(goredis.New(client), options...)
+	return newOver(goredis.New(client), options...)
 }
 
-// NewOver returns a Box over a transport: what carries it to the servers when that is not go-redis. It is for this
-// module's packages, as its parameter's type is: what a transport must get right about errors (L7 rests on it) only the
-// conformance suite can tell, and the interface still grows. Use New, or rueidisbox.New.
-func NewOver(t transport.Transport, options ...Option) *Box {
+// Package internal/transport/over hands it to those who may know transports.
+func init() { transport.NewBox = newOver }
+
+func newOver(t transport.Transport, options ...Option) *Box {
 	stopping, stop := context.WithCancel(context.Background())
 	b := &Box{
-		transport: t, ledger: ledger.New(t), process: rand.Text()[:16], owner: thisProcess(), claim: DefaultClaim,
-		checking: make(chan struct{}, 1), closing: make(chan struct{}), stopping: stopping, stop: stop,
-		members: make(map[string]member), relays: make(map[relayKey]*relay),
+		transport: t, process: rand.Text()[:16], owner: thisProcess(), claim: DefaultClaim, clock: newClock(),
+		closing: make(chan struct{}), stopping: stopping, stop: stop,
+		ring: make(chan struct{}, 1), lives: make(map[string]*life), relays: make(map[relayKey]*relay),
+	}
+	if clustered, ok := t.(transport.Clustered); ok && clustered.Sharded() {
+		b.process = ledger.Sharded + b.process
+		b.shards, b.hearers = transport.NewShards(clustered, b.receive), make(map[string]map[*life]bool)
 	}
 	for _, option := range options {
 		option(b)
 	}
-	b.keeper = keeper{box: b, wake: make(chan struct{}, 1), origin: time.Now()}
-	b.inbox = inbox{box: b}
+	b.lanes = [2]*transport.Lanes{transport.NewLanes(t), transport.NewLanes(t)}
+	b.ledger = ledger.New(b.lanes[0])
+	b.background = b.ledger.Within(b.claim)
+	b.asking = b.ledger.Within(max(b.claim, leastPatience))
+	b.renewals = ledger.New(b.lanes[1]).Within(b.claim)
 	return b
 }
 
@@ -85,38 +131,86 @@ func thisProcess() string {
 }
 
 // Close ends every acquisition and every lease with ErrClosed, releases what is held, and returns when no goroutine is
-// left. What a server that does not answer is to be told is tried for twice the claim time at most, and the timeouts of the
-// client.
+// left. A server that does not answer is tried for the claim time, and for as long again what was on its way. If it could
+// not be told of something, the error wraps ErrUnavailable and says of how much and what; the server ends that by itself,
+// when its ttl is over. Calling it again returns the same.
 func (b *Box) Close() error {
 	b.mu.Lock()
 	if b.closed != nil {
 		b.mu.Unlock()
 		<-b.closed
-		return nil
+		return b.closeErr
 	}
-	b.closed = make(chan struct{})
+	ended := make(chan struct{})
+	b.closed, b.ended = make(chan struct{}), ended
 	defer close(b.closed)
 	close(b.closing)
-	members := make([]member, 0, len(b.members))
-	for _, m := range b.members {
-		members = append(members, m)
+	var out outbox
+	now := b.clock.now()
+	for _, l := range b.lives {
+		b.step(l, now, acquisition.Event{What: acquisition.Close}, &out)
 	}
-	b.tasks.Add(len(members))
+	if len(b.lives) == 0 && b.ended != nil {
+		close(ended)
+		b.ended = nil
+	}
 	b.mu.Unlock()
+	b.perform(&out)
 
-	for _, m := range members {
-		go func() {
-			defer b.tasks.Done()
-			m.shut()
-		}()
+	patience := time.NewTimer(2 * b.claim)
+	select {
+	case <-ended:
+	case <-patience.C:
 	}
-	b.stop()
+	patience.Stop()
+	b.stop() // what is still under way fails
 	b.servants.Wait()
-	b.tasks.Wait()
-	if b.closeClient != nil {
-		return b.closeClient()
+	b.mu.Lock()
+	for _, l := range b.lives {
+		b.forget(l, &acquisition.Action{Why: acquisition.Failure, Err: errHurry})
 	}
-	return nil
+	b.finished = true
+	b.mu.Unlock()
+	for _, lanes := range b.lanes {
+		lanes.Close() // those who wait in them do so no longer
+	}
+	b.tasks.Wait()
+	b.closeErr = b.unsent.err()
+	if b.closeClient != nil {
+		b.closeErr = errors.Join(b.closeErr, b.closeClient())
+	}
+	return b.closeErr
+}
+
+// unsent is what the server could not be told while the box closed.
+type unsent struct {
+	count int
+	names []string // some of them
+	last  error
+}
+
+// unsentNames is how many names an error lists.
+const unsentNames = 5
+
+// errHurry is what Close says of requests that it did not wait for any longer.
+var errHurry = errors.New("no answer for as long as Close waits")
+
+func (u *unsent) add(name string, err error) {
+	if errors.Is(err, context.Canceled) {
+		err = errHurry
+	}
+	u.count, u.last = u.count+1, err
+	if len(u.names) < unsentNames && !slices.Contains(u.names, name) {
+		u.names = append(u.names, name)
+	}
+}
+
+func (u *unsent) err() error {
+	if u.count == 0 {
+		return nil
+	}
+	return fmt.Errorf("close: %w: the server could not be told of the end of %d leases and acquisitions, of %q and others; "+
+		"it ends them when their ttl is over: %w", ErrUnavailable, u.count, u.names, u.last)
 }
 
 // enter counts one more task, unless the box is closed. The caller ends it with tasks.Done.
@@ -130,82 +224,58 @@ func (b *Box) enter() error {
 	return nil
 }
 
-// spawn runs fn as a task of its own. Only tasks and servants may call it, so that Close cannot miss one.
-func (b *Box) spawn(fn func()) {
-	b.tasks.Go(fn)
-}
-
-// patiently runs fn as a task that was counted by enter, and waits for it a moment.
-func (b *Box) patiently(fn func()) {
-	done := make(chan struct{})
-	go func() {
-		defer b.tasks.Done()
-		defer close(done)
-		fn()
-	}()
-	patience := time.NewTimer(cancelPatience)
-	defer patience.Stop()
-	select {
-	case <-done:
-	case <-patience.C:
-	}
-}
-
-// serve starts a servant, unless the box is closed.
-func (b *Box) serve(run func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed == nil {
-		b.servants.Go(run)
-	}
-}
-
-// join makes m the one that messages for id go to. A closed box takes none: it reports false.
-func (b *Box) join(id string, m member) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed != nil {
-		return false
-	}
-	b.members[id] = m
-	return true
-}
-
-// part forgets id if it is still m's.
-func (b *Box) part(id string, m member) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.members[id] == m {
-		delete(b.members, id)
-	}
-}
-
-func (b *Box) member(id string) member {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.members[id]
-}
-
 func (b *Box) newID() string {
 	return b.process + ":" + strconv.FormatUint(b.acquisitions.Add(1), 10)
 }
 
+// probe is one question for the server's version, whose answer is everybody's who wants to know it meanwhile.
+type probe struct {
+	done chan struct{}
+	err  error
+}
+
 // checkServer asks the server for its version until it has been answered once.
 func (b *Box) checkServer(ctx context.Context) error {
-	if b.supported.Load() {
-		return nil
+	for !b.supported.Load() {
+		b.mu.Lock()
+		p, first := b.probe, b.probe == nil
+		if first {
+			p = &probe{done: make(chan struct{})}
+			b.probe = p
+		}
+		b.mu.Unlock()
+		if first {
+			p.err = b.askVersion(ctx)
+			b.mu.Lock()
+			b.probe = nil
+			b.mu.Unlock()
+			close(p.done)
+			return p.err
+		}
+		select {
+		case <-p.done:
+			if p.err != nil && !errors.Is(p.err, context.Canceled) && !errors.Is(p.err, context.DeadlineExceeded) {
+				return p.err
+			} // else it was only that the one who asked gave up
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-b.closing:
+			return ErrClosed
+		}
 	}
-	select {
-	case b.checking <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	return nil
+}
+
+func (b *Box) askVersion(ctx context.Context) error {
+	if b.err != nil {
+		return b.err
 	}
-	defer func() { <-b.checking }()
-	if b.supported.Load() {
-		return nil
-	}
-	err := b.ledger.CheckServer(ctx)
+	eviction, err := b.asking.CheckServer(ctx)
 	b.supported.Store(err == nil)
+	if err == nil && eviction != "" {
+		b.observe(Observation{What: Warned, At: time.Now(), Context: ctx, Err: fmt.Errorf(
+			"open: %w: its maxmemory-policy is %s: set it to noeviction, or use a server of its own", ErrEvicts, eviction)})
+	}
 	return err
 }
 
@@ -217,8 +287,8 @@ func (b *Box) ready(ctx context.Context) error {
 	default:
 	}
 	err := b.checkServer(ctx)
-	if err != nil && over(ctx) != nil {
-		return over(ctx)
+	if err != nil && endOf(ctx) != nil {
+		return endOf(ctx)
 	}
 	return err
 }

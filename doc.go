@@ -22,16 +22,15 @@
 // The truth lives on the server, in the ledger (internal/ledger): a few atomic transitions, timed by the server. This
 // package keeps a process honest about it:
 //
-//	Box      a client, the inbox and the keeper, shared by everything made from it
-//	waiter   one Acquire under way: asks, hears, ends in a Lease or an error (waiter.go)
+//	life     one acquisition, from its first request until nothing of it is left: a pure machine (internal/acquisition)
+//	Box      the shell around all lives: a client, one lock, a loop with a heap of times (box.go, life.go)
 //	Lease    permits held: a context that ends before the server can give them away (lease.go)
-//	keeper   one goroutine with a heap of times; sends renewals and heartbeats in batches (keeper.go)
+//	batches  what nobody's goroutine waits for: renewals, heartbeats, retries (batches.go)
 //	inbox    one subscription; brings grants to waiters and ends to leases (inbox.go)
 //
-// Messages are hints. What is never heard is asked for: by the waiter's heartbeat or the lease's renewal.
+// Messages are hints. What is never heard is asked for: by the process's heartbeat or the lease's renewal.
 //
 // A new primitive is a thin face on acquire: look at mutex.go.
 //
-// Messages travel by plain pub/sub, which a Cluster carries to all its nodes. Sharded pub/sub would spare it that; it
-// needs the inbox in the slot of every resource, and is left for later.
+// Messages travel by plain pub/sub, and in a Cluster by sharded pub/sub, which its other nodes learn nothing of.
 package signalbox

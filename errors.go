@@ -34,6 +34,9 @@ var (
 	ErrServer = ledger.ErrServer
 	// ErrUnsupportedServer: the server is older than Redis 7.0.
 	ErrUnsupportedServer = ledger.ErrUnsupportedServer
+	// ErrEvicts: the server removes keys when its memory is full, and with them leases that are held. The error is that of
+	// an Observation.
+	ErrEvicts = errors.New("server may forget leases")
 	// ErrNewer: a server has functions of a newer version than those that were to be installed.
 	ErrNewer = ledger.ErrNewer
 )

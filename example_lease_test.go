@@ -110,7 +110,7 @@ func ExampleLease() {
 	// true
 	// <nil> 0
 	// held, and nobody waits
-	// lease released
+	// hold "m": lease released
 }
 
 func ExampleLease_Context() {

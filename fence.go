@@ -89,8 +89,8 @@ func (f *Fence) run(ctx context.Context, token int64, command string, args []any
 		Key: f.key, Token: token, Keep: f.keep, Command: command, Args: args,
 	})
 	switch {
-	case err != nil && over(ctx) != nil:
-		err = fmt.Errorf("write %q: %w", f.key, over(ctx))
+	case err != nil && endOf(ctx) != nil:
+		err = fmt.Errorf("write %q: %w", f.key, endOf(ctx))
 	case newest > 0:
 		err = &StaleError{f.key, token, newest}
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
+	"github.com/signalbox-io/signalbox/internal/acquisition"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 )
 
@@ -51,8 +51,8 @@ func (b *Box) acquireAll(ctx context.Context, requests []Request, t terms, wait 
 	if err != nil {
 		return nil, err
 	}
-	if over(ctx) != nil {
-		return nil, fmt.Errorf("%s: %w", group.doing(), over(ctx))
+	if endOf(ctx) != nil {
+		return nil, ended(ctx, group.doing())
 	}
 	if err := b.enter(); err != nil {
 		return nil, fmt.Errorf("%s: %w", group.doing(), err)
@@ -73,21 +73,24 @@ func (b *Box) acquireAll(ctx context.Context, requests []Request, t terms, wait 
 	return leases, err
 }
 
-// group is one acquisition of several resources.
+// group is the errand of one acquisition of several resources.
 type group struct {
-	box      *Box
-	request  ledger.GroupRequest
-	doubtful bool // a request may still reach the server
+	box    *Box
+	asked  ledger.GroupRequest
+	parent context.Context
+	answer ledger.GroupAnswer // the last; under the box's mu
+	leases *Leases
 }
 
 func (b *Box) newGroup(requests []Request, t *terms) (*group, error) {
-	g := &group{box: b, request: ledger.GroupRequest{TTL: t.ttl, Claim: b.claim, Owner: b.owner, Label: t.label}}
-	switch {
-	case len(requests) == 0 || len(requests) > ledger.MaxGroup:
+	g := &group{box: b, asked: ledger.GroupRequest{TTL: t.ttl, Claim: b.claim, Owner: b.owner, Label: t.label}}
+	if len(requests) == 0 || len(requests) > ledger.MaxGroup {
 		return nil, fmt.Errorf("acquire all: %w: %d resources, must be 1 to %d", ErrInvalid, len(requests), ledger.MaxGroup)
-	case t.agreed != ledger.Terms{} || t.reentrant || t.replicas != nil || t.onWait != nil || t.weight != 1:
-		return nil, fmt.Errorf("acquire all: %w: of the options only TTL and Label have a meaning here", ErrInvalid)
 	}
+	if b.err != nil {
+		return nil, fmt.Errorf("acquire all: %w", b.err)
+	}
+	t.place = inGroup
 	seen := make(map[string]bool)
 	for _, request := range requests {
 		s := request.semaphore
@@ -104,7 +107,7 @@ func (b *Box) newGroup(requests []Request, t *terms) (*group, error) {
 			return nil, fmt.Errorf("acquire all: %w: %q is named twice, or belongs to another Box", ErrInvalid, s.name)
 		}
 		seen[s.name] = true
-		g.request.Places = append(g.request.Places, ledger.Place{
+		g.asked.Places = append(g.asked.Places, ledger.Place{
 			Resource: s.resource, ID: b.newID(), Weight: request.weight, Limit: s.limit,
 		})
 	}
@@ -113,100 +116,97 @@ func (b *Box) newGroup(requests []Request, t *terms) (*group, error) {
 
 func (g *group) doing() string {
 	text := "acquire"
-	for _, place := range g.request.Places {
+	for _, place := range g.asked.Places {
 		text += fmt.Sprintf(" %q", place.Resource.Name)
 	}
 	return text
 }
 
+func (g *group) name() string { return g.asked.Places[0].Resource.Name }
+
 func (g *group) run(ctx context.Context, wait bool) (*Leases, error) {
+	g.parent = ctx
 	var ids []string
-	for _, place := range g.request.Places {
+	for _, place := range g.asked.Places {
 		ids = append(ids, place.ID)
 	}
-	a, err := g.box.attend(g.doing(), ids...)
-	if err != nil {
+	l := g.box.newLife(ctx, g, acquisition.Terms{TTL: g.asked.TTL, Wait: wait, Passing: true}, ids...)
+	if err := g.box.await(ctx, l, nil).err; err != nil {
 		return nil, err
 	}
-	defer a.leave()
-	if a.patient = wait; wait {
-		g.request.Wait = g.box.claim
-	}
-	var leases *Leases
-	known := false // the server may know of it
-	err = a.run(ctx, func() (time.Duration, bool, error) {
-		if err := g.box.checkServer(ctx); err != nil {
-			return 0, false, err
-		}
-		sent := time.Now()
-		answer, err := g.box.ledger.AcquireGroup(ctx, &g.request)
-		if err != nil {
-			undone := ledger.Undone(err)
-			g.doubtful, known = g.doubtful || !undone, known || !undone
-			return 0, false, err
-		}
-		known = known || answer.Outcome == ledger.Waiting || answer.Outcome == ledger.Granted
-		if answer.Outcome == ledger.Granted {
-			leases, err = g.leases(ctx, answer.Tokens, sent)
-			return 0, true, err
-		}
-		return answer.Next, false, g.refusal(&answer)
-	})
-	if err != nil && known {
-		g.box.tasks.Add(1) // an acquisition is a task
-		g.box.patiently(func() { g.cancel(ctx) })
-	}
-	return leases, err
+	return g.leases, nil
 }
 
-// refusal is the error of an answer, nil if it says to wait.
-func (g *group) refusal(answer *ledger.GroupAnswer) error {
-	if answer.Outcome == ledger.Waiting {
-		return nil
+// failure says of which place the last answer was. Called with the box's mu held.
+func (g *group) failure(why *acquisition.Action) error {
+	switch why.Why {
+	case acquisition.Failure:
+		return why.Err
+	case acquisition.WasClosed:
+		return fmt.Errorf("%s: %w", g.doing(), ErrClosed)
+	case acquisition.CameLate:
+		return fmt.Errorf("%s: %w: the answer took longer than the leases last; give them a longer ttl than %v",
+			g.doing(), ErrUnavailable, g.asked.TTL)
+	default:
+		place := g.asked.Places[g.answer.Which]
+		p := permit{resource: place.Resource, weight: place.Weight}
+		return p.failure(why)
 	}
-	place := g.request.Places[answer.Which]
-	name := place.Resource.Name
-	switch answer.Outcome {
-	case ledger.Refused:
-		return &BusyError{name, answer.Next, answer.Held, answer.Limit}
-	case ledger.Heavy:
-		return tooHeavy(name, place.Weight, answer.Limit)
-	}
-	return fmt.Errorf("acquire %q: %w", name, ErrForced)
 }
 
-func (g *group) leases(ctx context.Context, tokens []int64, sent time.Time) (*Leases, error) {
-	ttl := g.request.TTL
-	expires := sent.Add(ttl)
-	if !time.Now().Before(expires.Add(-margin(ttl))) {
-		return nil, fmt.Errorf("%s: %w: the answer took longer than the leases last; give them a longer ttl than %v",
-			g.doing(), ErrUnavailable, ttl)
+func (g *group) request(ctx context.Context, b *Box, s sending) reply {
+	if s.call == acquisition.CallCancel {
+		return g.cancel(ctx, b, s.during)
 	}
+	if err := b.checkServer(ctx); err != nil {
+		return reply{err: fmt.Errorf("%s: %w", g.doing(), err), undone: true}
+	}
+	request := g.asked
+	request.Wait, request.Precedence = s.during, precedences[s.rank]
+	answer, err := b.asking.AcquireGroup(ctx, &request)
+	b.mu.Lock()
+	g.answer = answer
+	b.mu.Unlock()
+	return acquired(answer.AcquireAnswer, err).after(request.Waited)
+}
+
+// cancel takes all places back.
+func (g *group) cancel(ctx context.Context, b *Box, bar time.Duration) reply {
+	requests := make([]ledger.CancelRequest, len(g.asked.Places))
+	for i, place := range g.asked.Places {
+		requests[i] = ledger.CancelRequest{Resource: place.Resource, ID: place.ID, Bar: bar}
+	}
+	for _, result := range b.background.CancelAll(ctx, requests) {
+		if result.Err != nil {
+			return failed(result.Err)
+		}
+	}
+	return held(ledger.Held, nil)
+}
+
+// granted begins a life for each lease. Called with the box's mu held.
+func (g *group) granted(b *Box, l *life) outcome {
+	terms, arrives := *l.machine.Terms(), l.machine.Arrives(b.clock.now())
+	terms.Passing = false
 	var all []*Lease
-	for i, place := range g.request.Places {
-		made := grant{
-			box: g.box, resource: place.Resource, id: place.ID, label: g.request.Label, ttl: ttl, since: time.Now(),
-			doubtful: g.doubtful,
+	for i, place := range g.asked.Places {
+		p := &permit{
+			resource: place.Resource, id: place.ID, label: g.asked.Label, limit: place.Limit, weight: place.Weight,
+			ttl: g.asked.TTL, parent: g.parent,
 		}
-		lease, ok := newLease(ctx, made, place.Weight, tokens[i], expires, ttl)
-		if !ok {
-			for _, lease := range all {
-				lease.end(ErrClosed)
-			}
-			return nil, fmt.Errorf("%s: %w", g.doing(), ErrClosed)
+		terms.Weight = place.Weight
+		child := &life{errand: p, ids: []string{place.ID}}
+		child.machine = acquisition.Resume(terms, g.answer.Tokens[i], l.machine.Deadline(), arrives)
+		child.machine.Share(&b.scratch)
+		child.lease = newLease(b, child, p, g.answer.Tokens[i])
+		if b.register(child) {
+			b.schedule(child)
 		}
-		all = append(all, lease)
+		l.children = append(l.children, child)
+		all = append(all, child.lease)
 	}
-	return newLeases(ctx, all), nil
-}
-
-// cancel takes all places back; each is tried until it is heard, or the server has forgotten it by itself.
-func (g *group) cancel(ctx context.Context) {
-	var all sync.WaitGroup
-	for _, place := range g.request.Places {
-		all.Go(func() { g.box.takeBack(ctx, place.Resource, place.ID, g.request.TTL) })
-	}
-	all.Wait()
+	g.leases = newLeases(g.parent, all)
+	return outcome{}
 }
 
 func newLeases(parent context.Context, leases []*Lease) *Leases {

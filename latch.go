@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/signalbox-io/signalbox/internal/acquisition"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 )
 
@@ -74,25 +75,52 @@ func (l *Latch) Await(ctx context.Context) error {
 	}
 	defer l.box.tasks.Done()
 	id := l.box.newID()
-	a, err := l.box.attend(fmt.Sprintf("await %q", l.name), id)
-	if err != nil {
-		return err
+	return l.box.await(ctx, l.box.newLife(ctx, &latchWait{passage{"await", l.name}, l, id}, acquisition.Terms{Wait: true, Passing: true}, id), nil).err
+}
+
+// passage is what the errands of those have in common who ask to be let through.
+type passage struct{ verb, resource string }
+
+func (p *passage) name() string  { return p.resource }
+func (p *passage) doing() string { return fmt.Sprintf("%s %q", p.verb, p.resource) }
+
+func (p *passage) failure(why *acquisition.Action) error {
+	switch why.Why {
+	case acquisition.WasClosed:
+		return fmt.Errorf("%s: %w", p.doing(), ErrClosed)
+	case acquisition.WasForced: // a party that had left comes back, which nobody of this process does
+		return fmt.Errorf("%s: %w", p.doing(), ErrForced)
 	}
-	defer a.leave()
-	err = a.run(ctx, func() (time.Duration, bool, error) {
-		missing, err := l.call(ctx, ledger.LatchAwait, id)
-		return 0, missing == 0 && err == nil, err
-	})
-	if err != nil {
-		l.box.tasks.Add(1) // this is a task
-		l.box.patiently(func() {
-			ctx, done := context.WithTimeout(context.WithoutCancel(ctx), l.box.claim)
-			defer done()
-			// The server forgets who is silent by itself, after the claim time.
-			_, _ = l.call(ctx, ledger.LatchLeave, id)
-		})
+	return why.Err
+}
+
+func (p *passage) granted(*Box, *life) outcome { return outcome{} }
+
+// latchWait is the errand of one that awaits a latch.
+type latchWait struct {
+	passage
+	latch *Latch
+	id    string
+}
+
+func (w *latchWait) request(ctx context.Context, _ *Box, s sending) reply {
+	verb := ledger.LatchAwait
+	if s.call == acquisition.CallCancel {
+		verb = ledger.LatchLeave
 	}
-	return err
+	missing, err := w.latch.call(ctx, verb, w.id)
+	return passing(missing == 0 && verb == ledger.LatchAwait, err)
+}
+
+// passing is the answer to who asks to be let through.
+func passing(passed bool, err error) reply {
+	switch {
+	case err != nil:
+		return failed(err)
+	case passed:
+		return reply{answer: acquisition.Answer{Outcome: acquisition.Granted}}
+	}
+	return reply{answer: acquisition.Answer{Outcome: acquisition.Waiting, Ahead: acquisition.Unknown}}
 }
 
 func (l *Latch) once(ctx context.Context, verb ledger.LatchVerb, who string) (int, error) {
@@ -109,8 +137,8 @@ func (l *Latch) call(ctx context.Context, verb ledger.LatchVerb, who string) (in
 	missing, err := l.box.ledger.Latch(ctx, &ledger.LatchRequest{
 		Resource: l.resource, Verb: verb, Who: who, Parties: l.parties, Keep: l.keep, Claim: l.box.claim,
 	})
-	if err != nil && over(ctx) != nil {
-		err = fmt.Errorf("latch %q: %w", l.name, over(ctx))
+	if err != nil && endOf(ctx) != nil {
+		err = fmt.Errorf("latch %q: %w", l.name, endOf(ctx))
 	}
 	return missing, err
 }

@@ -67,14 +67,8 @@ func TestABoxKeepsNothingOfWhatIsOver(t *testing.T) {
 		use()
 	}
 	box.tasks.Wait() // what goes on in the background
-	box.mu.Lock()
-	members, relays := len(box.members), len(box.relays)
-	box.mu.Unlock()
-	box.keeper.mu.Lock()
-	duties := len(box.keeper.duties)
-	box.keeper.mu.Unlock()
-	if members+relays+duties > 0 {
-		t.Errorf("%d members, %d relays, %d duties are left", members, relays, duties)
+	if lives, relays, alarms := box.Remembered(); lives+relays+alarms > 0 {
+		t.Errorf("%d lives, %d relays, %d alarms are left", lives, relays, alarms)
 	}
 	if after := runtime.NumGoroutine(); after > before+10 {
 		t.Errorf("%d goroutines, %d before 200 uses", after, before)

@@ -125,13 +125,15 @@ func (l *Limiter) Wait(ctx context.Context, cost int) error {
 	case <-pause.C:
 		return nil
 	case <-ctx.Done():
-		err = fmt.Errorf("limiter %q: %w", l.name, ctx.Err())
+		err = ended(ctx, l.doing())
 	case <-l.box.closing:
 		err = fmt.Errorf("limiter %q: %w", l.name, ErrClosed)
 	}
 	l.refund(ctx, request, answer.Mark)
 	return err
 }
+
+func (l *Limiter) doing() string { return fmt.Sprintf("limiter %q", l.name) }
 
 func (l *Limiter) take(
 	ctx context.Context, cost int, wait time.Duration,
@@ -144,8 +146,8 @@ func (l *Limiter) take(
 		return fail(fmt.Errorf("limit: %w", l.err))
 	case cost < 1 || cost > MaxBurst:
 		return fail(fmt.Errorf("limiter %q: %w: cost %d, must be 1 to %d", l.name, ErrInvalid, cost, MaxBurst))
-	case over(ctx) != nil:
-		return fail(fmt.Errorf("limiter %q: %w", l.name, over(ctx)))
+	case endOf(ctx) != nil:
+		return fail(ended(ctx, l.doing()))
 	case cost > l.burst && (wait == 0 || !l.rate.gives(cost)):
 		return fail(fmt.Errorf("limiter %q: %w: cost %d of burst %d", l.name, ErrTooHeavy, cost, l.burst))
 	}
@@ -157,15 +159,15 @@ func (l *Limiter) take(
 		interval += time.Microsecond - rest
 	}
 	request := &ledger.LimitRequest{Resource: l.resource, Interval: interval, Burst: l.burst, Cost: cost, Wait: wait}
-	patience := time.Now().Add(l.box.claim)
-	if deadline, ok := ctx.Deadline(); ok && deadline.Before(patience) {
-		patience = deadline
+	patience := l.box.claim
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = max(min(patience, time.Until(deadline)), time.Millisecond)
 	}
 	// A cancel on the way would leave it unknown whether the units are taken.
-	answer, err := l.box.ledger.Limit(bounded{context.WithoutCancel(ctx), patience}, request)
+	answer, err := l.box.ledger.Within(patience).Limit(context.WithoutCancel(ctx), request)
 	switch {
-	case err != nil && over(ctx) != nil:
-		err = fmt.Errorf("limiter %q: %w", l.name, over(ctx))
+	case err != nil && endOf(ctx) != nil:
+		err = ended(ctx, l.doing())
 	case err == nil && !answer.Taken:
 		err = &RateError{l.name, answer.Delay}
 	}
@@ -177,10 +179,17 @@ func (l *Limiter) refund(ctx context.Context, request *ledger.LimitRequest, mark
 	if l.box.enter() != nil {
 		return
 	}
-	l.box.patiently(func() {
-		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), l.box.claim)
-		defer done()
+	given := make(chan struct{})
+	go func() {
+		defer l.box.tasks.Done()
+		defer close(given)
 		// What is not given back is a unit nobody uses: the rate is kept all the same.
-		_, _ = l.box.ledger.Refund(ctx, request, mark)
-	})
+		_, _ = l.box.background.Refund(context.WithoutCancel(ctx), request, mark)
+	}()
+	patience := time.NewTimer(cancelPatience)
+	defer patience.Stop()
+	select {
+	case <-given:
+	case <-patience.C:
+	}
 }

@@ -25,6 +25,7 @@ const (
 	Renewed  Happening = "renewed"  // a renewal succeeded, Lag after it was due
 	Released Happening = "released" // the holder gave the lease back, after Hold
 	Lost     Happening = "lost"     // the lease ended otherwise, after Hold; Err says how
+	Warned   Happening = "warned"   // the server is not one to rely on, as Err says: once, when it is asked for the first time
 )
 
 // Observation is something that happened. What belongs together comes in order: an acquisition is Begun and then Granted,
@@ -44,7 +45,7 @@ type Observation struct {
 	Wait     time.Duration   // since the acquisition began; of Granted, Refused, Failed
 	Hold     time.Duration   // since the grant was known here; of Renewed, Released, Lost
 	Lag      time.Duration   // of Renewed: between when it was due and its answer
-	Err      error           // of Refused, Failed, Lost
+	Err      error           // of Refused, Failed, Lost, Warned
 	Context  context.Context // of the acquisition, for its values; a lease's, once there is one
 }
 
@@ -92,10 +93,10 @@ func (t *terms) observation(ctx context.Context, what Happening, name string, no
 
 // observed notes that the grant has been told of. A lease that has ended meanwhile left its end to be told after it.
 func (l *Lease) observed() {
-	l.mu.Lock()
+	l.box.mu.Lock()
 	l.told = true
 	ended := l.ended
-	l.mu.Unlock()
+	l.box.mu.Unlock()
 	if ended {
 		<-l.ctx.Done() // which is about to be, with the cause
 		l.observeEnd()

@@ -169,3 +169,24 @@ func TestHandoffsAndCancelsAreObservedInOrder(t *testing.T) {
 		}
 	})
 }
+
+// A server that removes keys when its memory is full can be used, and is told of once.
+func TestServerThatEvictsIsToldOf(t *testing.T) {
+	t.Parallel()
+	evicting := &fakeServer{
+		info: "redis_version:7.0.15\r\nmaxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n", reply: "+OK",
+	}
+	var warnings []signalbox.Observation
+	box, err := signalbox.Open(t.Context(), "redis://"+evicting.start(t), signalbox.Observe(func(o signalbox.Observation) {
+		if o.What == signalbox.Warned {
+			warnings = append(warnings, o)
+		}
+	}))
+	must(t, err)
+	defer func() { must(t, box.Close()) }()
+	_, _ = box.Inspect(t.Context(), "r") // nor does it ask again
+	if len(warnings) != 1 {
+		t.Fatalf("told %d times", len(warnings))
+	}
+	says(t, warnings[0].Err, signalbox.ErrEvicts, "allkeys-lru", "noeviction")
+}

@@ -4,30 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/signalbox-io/signalbox/internal/ledger"
 )
 
+// How it is built: this file acquires; quorum_ask.go asks several servers at once and remembers those that are silent;
+// quorum_lease.go holds, loses, regains and releases.
+//
+// Why it is safe. A server lets one in (L1), and a lease counts a server only from after its grant there until before its
+// end there, by the holder's clock. Two majorities have a server in common, so two leases never count one at the same time.
+// That needs no order of queues, no patience and no guess about who is silent: they decide only who comes first, and how
+// soon. Tokens: before a server counts, it knows the token of the lease (Raise). Take a lease A and the next one, B. A
+// server that A counted at its last moment is among those of B, and granted B after A's end there, since both grants
+// cannot be live together; it knew A's token then, so what it granted, and B's token, the largest of all, is larger.
+
 // Quorum locks over several independent servers, of which a minority may fail or forget: the algorithm of Redlock. A lock
 // is had when the majority has granted it. Servers must not replicate each other, and one that has lost its memory must
 // stay away for as long as the longest ttl; pauses and clocks that run at different rates are its limits, as the limits of
 // every lease: check tokens.
 //
-// All processes must name the servers in the same order. The first that can be reached is where they queue, in order; on
-// the others they find the way free but for races and failures. Who does not get the majority gives everything back and
-// tries again after a while.
+// All processes must name the servers in the same order. The first that answers is where they queue, in order; on the
+// others they find the way free but for races and failures. Who does not get the majority gives everything back and tries
+// again after a while. A server that does not answer is passed over, and left alone until it does.
 type Quorum struct {
 	boxes    []*Box
 	err      error
 	majority int
+
+	// mu guards the silence of the servers and what the leases of the quorum hold. It is the only mutex of the quorum, and
+	// the innermost: nothing is called while it is held but the clock and the end of a context.
+	mu      sync.Mutex
+	silence []silence
 }
 
 // NewQuorum makes a quorum of an odd number of boxes, at least three, each over another server.
 func NewQuorum(boxes ...*Box) *Quorum {
-	q := &Quorum{boxes: boxes, majority: len(boxes)/2 + 1}
+	q := &Quorum{boxes: boxes, majority: len(boxes)/2 + 1, silence: make([]silence, len(boxes))}
 	if len(boxes) < 3 || len(boxes)%2 == 0 {
 		q.err = fmt.Errorf("%w: a quorum of %d boxes, must be an odd number of at least 3", ErrInvalid, len(boxes))
 	}
@@ -50,44 +64,31 @@ type QuorumMutex struct {
 // Mutex returns the mutex of a name. A bad name is reported by the first call.
 func (q *Quorum) Mutex(name string) *QuorumMutex { return &QuorumMutex{q, name} }
 
-// QuorumLease is a lock held on the majority of the servers. Its context ends when it is held on a minority only, which
-// is given back then, on Release, and before the servers can give it to somebody else.
-type QuorumLease struct {
-	name     string
-	token    int64
-	majority int
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-
-	leases []*Lease // on every server that granted one
-	raised []*Lease // those of them that know the token: the majority, or more
-	unlink []func() bool
-
-	mu   sync.Mutex
-	held int
-}
-
-// Acquire waits for its turn. Of the options, TTL, Label, LockDelay, HoldAtLeast and NoticeWaiters are heeded, on every
-// server. While fewer than the majority can be reached it goes on trying until ctx ends.
+// Acquire waits for its turn. While fewer than the majority can be reached it goes on trying until ctx ends. Options hold on
+// every server; those that have no meaning in a quorum are refused with ErrInvalid.
 func (m *QuorumMutex) Acquire(ctx context.Context, options ...AcquireOption) (*QuorumLease, error) {
-	for {
-		lease, err := m.attempt(ctx, options, true)
+	for patience := hedge; ; {
+		lease, err := m.attempt(ctx, options, patience)
 		if err == nil {
 			return lease, nil
 		}
-		if over(ctx) != nil {
-			return nil, ended(ctx, m.name)
+		if endOf(ctx) != nil {
+			return nil, ended(ctx, fmt.Sprintf("acquire %q", m.name))
 		}
 		if !isBusy(err) && !errors.Is(err, ErrUnavailable) {
 			return nil, err
 		}
+		// Servers that are all slow are given the time they need.
+		if patience = min(2*patience, mostPatience); isBusy(err) {
+			patience = hedge
+		}
 		// Those who met each other must not meet again.
-		pause := time.NewTimer(20*time.Millisecond + rand.N(100*time.Millisecond))
+		pause := time.NewTimer(m.quorum.boxes[0].backoff(1))
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			return nil, ended(ctx, m.name)
+			return nil, ended(ctx, fmt.Sprintf("acquire %q", m.name))
 		}
 	}
 }
@@ -95,7 +96,7 @@ func (m *QuorumMutex) Acquire(ctx context.Context, options ...AcquireOption) (*Q
 // TryAcquire does not wait for anybody: it is refused with ErrBusy if the majority cannot be had at once, and with
 // ErrUnavailable if it cannot be reached.
 func (m *QuorumMutex) TryAcquire(ctx context.Context, options ...AcquireOption) (*QuorumLease, error) {
-	return m.attempt(ctx, options, false)
+	return m.attempt(ctx, options, 0)
 }
 
 // Do runs fn while holding the mutex. See Semaphore.Do.
@@ -114,96 +115,91 @@ func (m *QuorumMutex) Do(ctx context.Context, fn func(ctx context.Context) error
 	return fn(inner)
 }
 
-// attempt asks every server once.
-func (m *QuorumMutex) attempt(ctx context.Context, options []AcquireOption, wait bool) (*QuorumLease, error) {
-	if m.quorum.err != nil {
-		return nil, fmt.Errorf("acquire %q: %w", m.name, m.quorum.err)
+// attempt asks every server once. With a patience it queues first.
+func (m *QuorumMutex) attempt(ctx context.Context, options []AcquireOption, patience time.Duration) (*QuorumLease, error) {
+	q := m.quorum
+	if q.err != nil {
+		return nil, fmt.Errorf("acquire %q: %w", m.name, q.err)
 	}
 	t := newTerms(options)
+	t.place = inQuorum
 	if err := t.check(m.name, 1); err != nil {
 		return nil, err
 	}
-	if t.reentrant || t.replicas != nil || t.handoffs != nil || t.pace != nil || t.onWait != nil {
-		return nil, fmt.Errorf("acquire %q: %w: of the options only TTL, Label, LockDelay, HoldAtLeast and NoticeWaiters "+
-			"have a meaning here", m.name, ErrInvalid)
+	q.revisit(ctx, m.name)
+	granted, errs := m.collect(ctx, options, patience, answerBound(t.ttl))
+	if endOf(ctx) != nil {
+		q.giveUp(ctx, granted)
+		return nil, ended(ctx, fmt.Sprintf("acquire %q", m.name))
 	}
-	leases, errs := m.collect(ctx, options, wait, t.ttl)
-	if over(ctx) != nil {
-		giveUp(ctx, leases)
-		return nil, ended(ctx, m.name)
+	if len(granted) < q.majority {
+		q.giveUp(ctx, granted)
+		return nil, m.failure(len(granted), errs)
 	}
-	if len(leases) < m.quorum.majority {
-		giveUp(ctx, leases)
-		return nil, m.failure(len(leases), errs)
-	}
-	lease, err := m.raise(ctx, leases)
-	if err != nil {
-		giveUp(ctx, leases)
-		return nil, err
-	}
-	return lease, nil
+	return m.raise(ctx, granted, options, &t)
 }
 
-// collect queues at the first server that can be reached, and tries the others at once.
+// answerBound is how long servers may take for their answers: one that gives none must not use up the ttl of those that do.
+func answerBound(ttl time.Duration) time.Duration {
+	return max(min(ttl/4, 2*time.Second), 5*time.Millisecond)
+}
+
+// collect queues at the first server that answers, if it is to queue, and then tries the others at once. Those that are
+// known to be silent come last: in the queue, and of the others they are asked only if the majority can be had with them
+// and nobody else is after it.
 func (m *QuorumMutex) collect(
-	ctx context.Context, options []AcquireOption, wait bool, ttl time.Duration,
-) (leases []*Lease, errs []error) {
-	boxes := m.quorum.boxes
-	for wait && len(boxes) > 0 && len(leases) == 0 {
-		first := boxes[0].Mutex(m.name)
-		boxes = boxes[1:]
-		lease, err := first.Acquire(ctx, options...)
-		switch {
-		case err == nil:
-			leases = append(leases, lease)
-		case over(ctx) != nil:
-			return nil, append(errs, err)
-		default:
-			errs = append(errs, err)
+	ctx context.Context, options []AcquireOption, patience, bound time.Duration,
+) (granted []answer, errs []error) {
+	q := m.quorum
+	heard, silent := q.order()
+	for queue := append(heard[:len(heard):len(heard)], silent...); patience > 0 && len(queue) > 0; queue = queue[1:] {
+		asked := q.queueAt(ctx, m.name, queue[0], patience, options)
+		heard, silent = without(heard, queue[0]), without(silent, queue[0])
+		if asked.err == nil {
+			granted = append(granted, asked)
+			break
+		}
+		errs = append(errs, asked.err)
+		if endOf(ctx) != nil {
+			return nil, errs
 		}
 	}
-	// A server that does not answer must not use up the ttl of those that have.
-	ctx, done := context.WithTimeout(ctx, max(min(ttl/4, 2*time.Second), 5*time.Millisecond))
-	defer done()
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for _, box := range boxes {
-		all.Go(func() {
-			lease, err := box.Mutex(m.name).TryAcquire(ctx, options...)
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				leases = append(leases, lease)
-			} else {
-				errs = append(errs, err)
+	busy := false
+	try := func(servers []int) {
+		for _, a := range q.ask(ctx, servers, q.majority-len(granted), bound, func(ctx context.Context, server int) (*Lease, error) {
+			return q.boxes[server].Mutex(m.name).TryAcquire(ctx, options...)
+		}) {
+			if a.err == nil {
+				granted = append(granted, a)
+				continue
 			}
-		})
+			errs, busy = append(errs, a.err), busy || isBusy(a.err)
+		}
 	}
-	all.Wait()
-	return leases, errs
+	try(heard)
+	if missing := q.majority - len(granted); missing > 0 && missing <= len(silent) && !busy {
+		try(silent)
+	}
+	return granted, errs
 }
 
-func giveUp(ctx context.Context, leases []*Lease) {
-	var all sync.WaitGroup
-	for _, lease := range leases {
-		// What cannot be given back now ends with its ttl.
-		all.Go(func() { _ = lease.Release(ctx) })
-	}
-	all.Wait()
-}
-
-// failure puts what the servers said into one error: what will not pass by itself first; then busy, if one was, for
-// others may be behind it; else unavailable, which a server is too that did not answer in the time it was given.
+// failure puts what the servers said into one error: busy, if one was, for others may be behind it; else unavailable, which
+// a server is too that did not answer in the time it was given. What will not pass by itself (a closed Box, missing rights)
+// counts like a server that is away, and decides only where it leaves no majority to be had. An operator's word does.
 func (m *QuorumMutex) failure(granted int, errs []error) error {
-	kind := ErrUnavailable
+	kind, lasting := ErrUnavailable, []error(nil)
 	for _, err := range errs {
 		switch {
+		case errors.Is(err, ErrForced):
+			return err
 		case isBusy(err):
 			kind = ErrBusy
-		case errors.Is(err, ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		default:
-			return err
+		case !isSilence(err):
+			lasting = append(lasting, err)
 		}
+	}
+	if len(m.quorum.boxes)-len(lasting) < m.quorum.majority {
+		return lasting[0]
 	}
 	return fmt.Errorf("acquire %q: %w: %d of %d servers, %d are needed: %v", m.name, kind, granted, len(m.quorum.boxes),
 		m.quorum.majority, errors.Join(errs...)) //nolint:errorlint // a time limit in there is not the caller's
@@ -211,124 +207,40 @@ func (m *QuorumMutex) failure(granted int, errs []error) error {
 
 // raise makes the largest of the tokens that of all, and has the majority know it before anybody uses it: so the next
 // majority, which has a server in common with this one, comes to a larger one.
-func (m *QuorumMutex) raise(ctx context.Context, leases []*Lease) (*QuorumLease, error) {
+func (m *QuorumMutex) raise(ctx context.Context, granted []answer, options []AcquireOption, t *terms) (*QuorumLease, error) {
+	q := m.quorum
+	leases, servers := byServer(granted)
 	token := int64(0)
 	for _, lease := range leases {
 		token = max(token, lease.Token())
 	}
-	var mu sync.Mutex
-	var all sync.WaitGroup
+	var held, lost []answer
 	var errs []error
-	var held []*Lease
-	for _, lease := range leases {
-		all.Go(func() {
-			hold, err := lease.box.ledger.Raise(ctx, lease.resource, lease.id, token)
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil && hold == ledger.Held && lease.Err() == nil {
-				held = append(held, lease)
-			} else {
-				errs = append(errs, fmt.Errorf("%w: raise %q: %v", ErrUnavailable, m.name, errors.Join(err, lease.Err()))) //nolint:errorlint // what counts is that it is not held
-			}
-		})
+	for _, a := range q.ask(ctx, servers, q.majority, answerBound(t.ttl), func(ctx context.Context, server int) (*Lease, error) {
+		return leases[server], raiseAt(ctx, leases[server], token)
+	}) {
+		if a.err == nil {
+			held = append(held, a)
+			continue
+		}
+		lost, errs = append(lost, a), append(errs, a.err)
 	}
-	all.Wait()
-	if len(held) < m.quorum.majority {
+	q.giveUp(ctx, lost)
+	if len(held) < q.majority || endOf(ctx) != nil {
+		q.giveUp(ctx, held)
+		if endOf(ctx) != nil {
+			return nil, ended(ctx, fmt.Sprintf("acquire %q", m.name))
+		}
 		return nil, m.failure(len(held), errs)
 	}
-	l := &QuorumLease{name: m.name, token: token, majority: m.quorum.majority, leases: leases, raised: held, held: len(held)}
-	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	for _, lease := range held {
-		l.unlink = append(l.unlink, context.AfterFunc(lease.ctx, func() { l.lost(lease.Err()) }))
-	}
-	return l, nil
+	return newQuorumLease(ctx, m, token, held, options, t), nil
 }
 
-// lost counts one server less. What is left of a majority that is none any more would be renewed for ever by a caller who
-// does not release what is lost: it is given back.
-func (l *QuorumLease) lost(err error) {
-	l.mu.Lock()
-	l.held--
-	minority := l.held < l.majority
-	l.mu.Unlock()
-	if !minority {
-		return
+// raiseAt has the server of a lease know a token.
+func raiseAt(ctx context.Context, lease *Lease, token int64) error {
+	hold, err := lease.box.ledger.Raise(ctx, lease.resource, lease.id, token)
+	if lost := lease.Err(); err != nil || hold != ledger.Held || lost != nil {
+		return fmt.Errorf("%w: raise %q: %v", ErrUnavailable, lease.Resource(), errors.Join(err, lost)) //nolint:errorlint // what counts is that it is not held
 	}
-	cause := minorityLeft(err)
-	l.cancel(cause)
-	for _, lease := range l.leases {
-		if lease.box.enter() != nil {
-			continue // it closes, and gives back what it has
-		}
-		go func() {
-			defer lease.box.tasks.Done()
-			// What cannot be given back ends with its ttl.
-			_ = lease.release(context.Background(), cause)
-		}()
-	}
-}
-
-// minorityLeft is why a lease ended whose last server of the majority was lost for the reason given.
-func minorityLeft(err error) error { return fmt.Errorf("the majority is lost: %w", err) }
-
-// Resource is the name of what is held.
-func (l *QuorumLease) Resource() string { return l.name }
-
-// Token is the fencing token: larger than that of every lease granted by a majority before.
-func (l *QuorumLease) Token() int64 { return l.token }
-
-// Servers is on how many servers the lease is held at this moment.
-func (l *QuorumLease) Servers() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.held
-}
-
-// Context ends with the lease; context.Cause says why. It carries the values of the context that acquired.
-func (l *QuorumLease) Context() context.Context { return l.ctx }
-
-// Done is closed when the lease ends.
-func (l *QuorumLease) Done() <-chan struct{} { return l.ctx.Done() }
-
-// Err is nil while the lease is held; then it wraps ErrReleased, or why the last server of the majority was lost. Like that
-// of a Lease it looks at the clock.
-func (l *QuorumLease) Err() error {
-	held, lost := 0, error(nil)
-	for _, lease := range l.raised {
-		if err := lease.Err(); err != nil {
-			lost = err
-		} else {
-			held++
-		}
-	}
-	if held < l.majority {
-		l.cancel(minorityLeft(lost)) // unless it has ended before, with another cause
-	}
-	return context.Cause(l.ctx)
-}
-
-// Release gives the lock back on every server. The error is nil if the majority took it back while it was held.
-func (l *QuorumLease) Release(ctx context.Context) error {
-	for _, unlink := range l.unlink {
-		unlink()
-	}
-	l.cancel(ErrReleased)
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	var errs []error
-	for _, lease := range l.leases {
-		all.Go(func() {
-			err := lease.Release(ctx)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				errs = append(errs, err)
-			}
-		})
-	}
-	all.Wait()
-	if len(l.leases)-len(errs) >= l.majority {
-		return nil
-	}
-	return errors.Join(errs...)
+	return nil
 }

@@ -28,12 +28,12 @@ func (s *Semaphore) reenter(ctx context.Context, t *terms) (*Lease, error) {
 	if !ok {
 		return nil, nil //nolint:nilnil // none is no error
 	}
-	lease.mu.Lock()
-	defer lease.mu.Unlock()
-	if lease.ended || lease.released != nil {
+	s.box.mu.Lock()
+	defer s.box.mu.Unlock()
+	if lease.ended {
 		return nil, nil //nolint:nilnil // as above
 	}
-	if t.weight > lease.weight {
+	if t.weight > lease.life.machine.Weight() {
 		return nil, fmt.Errorf("acquire %q: %w: weight %d inside a lease of weight %d, which cannot grow: acquire what is "+
 			"needed at the outermost", s.name, ErrInvalid, t.weight, lease.weight)
 	}

@@ -3,8 +3,6 @@ package signalbox
 import (
 	"context"
 	"fmt"
-
-	"github.com/signalbox-io/signalbox/internal/ledger"
 )
 
 // MaxReaders is how many readers an RWMutex lets in at once.
@@ -20,13 +18,13 @@ type RWMutex struct {
 // RWSide is the reading or the writing of an RWMutex.
 type RWSide struct {
 	semaphore *Semaphore
-	weight    AcquireOption
+	side      AcquireOption
 }
 
 // RWMutex returns the read/write lock of a name. A bad name is reported by the first call.
 func (b *Box) RWMutex(name string) *RWMutex {
 	semaphore := b.Semaphore(name, MaxReaders)
-	return &RWMutex{RWSide{semaphore, Weight(1)}, RWSide{semaphore, Weight(MaxReaders)}}
+	return &RWMutex{RWSide{semaphore, side(1)}, RWSide{semaphore, side(MaxReaders)}}
 }
 
 // Read is for those who do not change what is guarded.
@@ -35,7 +33,7 @@ func (m *RWMutex) Read() *RWSide { return &m.read }
 // Write is for those who do. Their tokens are larger than those of all before them, readers and writers.
 func (m *RWMutex) Write() *RWSide { return &m.write }
 
-// Acquire waits for its turn. See Semaphore.Acquire. Weight has no meaning here and is ignored.
+// Acquire waits for its turn. See Semaphore.Acquire. Weight is the side's own: as an option it is refused with ErrInvalid.
 func (s *RWSide) Acquire(ctx context.Context, options ...AcquireOption) (*Lease, error) {
 	return s.semaphore.Acquire(ctx, s.with(options)...)
 }
@@ -51,17 +49,21 @@ func (s *RWSide) Do(ctx context.Context, fn func(ctx context.Context) error, opt
 }
 
 func (s *RWSide) with(options []AcquireOption) []AcquireOption {
-	return append(options[:len(options):len(options)], s.weight)
+	return append(options[:len(options):len(options)], s.side)
 }
 
 // Downgrade makes a writer a reader, with nobody in between, and lets in the readers that wait behind it. The token stays.
+// The lease is a reader's from the call on, whatever becomes of it: if ctx ends first or the server does not answer (then
+// the error wraps ErrUnavailable), it goes on being asked for in the background.
 func (m *RWMutex) Downgrade(ctx context.Context, lease *Lease) error {
 	return m.change(ctx, "downgrade", lease, MaxReaders, 1)
 }
 
 // Upgrade makes the only reader a writer, with a new token. If there are other readers, or anybody waits, it is refused at
 // once with a *BusyError, and the lease goes on as it was: two readers that waited for one another to leave would wait for
-// ever. Release it and acquire to write instead, and read again what may have changed in between.
+// ever. Release it and acquire to write instead, and read again what may have changed in between. If ctx ends first or the
+// server does not answer (then the error wraps ErrUnavailable), the lease stays a reader's: what the server may have done is
+// taken back in the background.
 func (m *RWMutex) Upgrade(ctx context.Context, lease *Lease) error {
 	return m.change(ctx, "upgrade", lease, 1, MaxReaders)
 }
@@ -73,38 +75,10 @@ func (m *RWMutex) change(ctx context.Context, verb string, lease *Lease, from, t
 		return fmt.Errorf("%s %q: %w: the lease is nil", verb, name, ErrInvalid)
 	case lease.box != m.read.semaphore.box || lease.resource.Name != name:
 		return fmt.Errorf("%s %q: %w: the lease is of %q", verb, name, ErrInvalid, lease.resource.Name)
-	case lease.relayed():
+	case lease.agreed.Block > 0:
 		return fmt.Errorf("%s %q: %w: a lease of LocalHandoff keeps its weight", verb, name, ErrInvalid)
 	case lease.Weight() != from && lease.Weight() != to:
 		return fmt.Errorf("%s %q: %w: the lease has weight %d", verb, name, ErrInvalid, lease.Weight())
 	}
-	return lease.reweigh(ctx, verb, to, MaxReaders)
-}
-
-// reweigh changes the weight. An answer that was lost leaves it unknown which weight the server has; the lease then keeps
-// what is safe, and the call may be made again.
-func (l *Lease) reweigh(ctx context.Context, verb string, weight, limit int) error {
-	name := l.resource.Name
-	if err := l.Err(); err != nil {
-		return fmt.Errorf("%s %q: %w", verb, name, err)
-	}
-	answer, err := l.box.ledger.Reweigh(ctx, l.resource, l.id, weight, limit)
-	switch {
-	case err != nil && over(ctx) != nil:
-		return fmt.Errorf("%s %q: %w", verb, name, over(ctx))
-	case err != nil:
-		return fmt.Errorf("%s: %w", verb, err)
-	case answer.Hold == ledger.Forced:
-		l.end(fmt.Errorf("%w: %q", ErrForced, name))
-	case answer.Hold == ledger.Lost:
-		l.end(fmt.Errorf("%w: %q had expired on the server", ErrLeaseLost, name))
-	case answer.Busy:
-		return &BusyError{Resource: name, Held: answer.InUse, Limit: answer.Limit}
-	default:
-		l.mu.Lock()
-		l.weight, l.token = weight, answer.Token
-		l.mu.Unlock()
-		return nil
-	}
-	return fmt.Errorf("%s %q: %w", verb, name, l.Err())
+	return lease.reweigh(ctx, verb, to)
 }

@@ -69,6 +69,8 @@ func countedBox(t *testing.T) (box *signalbox.Box, sent *traffic, server *engine
 	client := redis.NewClient(&redis.Options{
 		Dialer:     func(context.Context, string, string) (net.Conn, error) { return server.Dial() },
 		MaxRetries: -1, DisableIdentity: true, Addr: "engine",
+		// Nobody waits for a connection: go-redis would take timers of this bubble into a pool that other tests share.
+		PoolSize:                 6000,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	sent = &traffic{}
@@ -123,10 +125,14 @@ func holdMany(t *testing.T, n, commands int, of func(box *signalbox.Box, i int) 
 	sent.reset()
 	time.Sleep(rounds*ttl/3 + time.Millisecond)
 	synctest.Wait()
-	// 500 leases go in a pipeline. A round may begin early by an eighth of its time, so that one more fits in.
-	least, most := int64(rounds*n/500), int64((rounds+1)*n/500)
-	if got := sent.pipelines.Load(); got < least || got > most {
-		t.Errorf("%d pipelines in %d rounds, want %d to %d", got, rounds, least, most)
+	// 500 leases go in a request or a pipeline, and several of these in one if the lane is full. A round may begin early by
+	// an eighth of its time, so that one more fits in. A lane begins with small batches, until it knows its server.
+	const small = 16
+	if got, most := sent.pipelines.Load(), int64((rounds+1)*n/500+small); got == 0 || got > most {
+		t.Errorf("%d pipelines in %d rounds, want %d at most", got, rounds, most)
+	}
+	if got, least := sent.piped.Load(), int64(rounds*commands); got < least {
+		t.Errorf("%d commands in %d rounds, want at least %d: this test counts the wrong thing", got, rounds, least)
 	}
 	if got, most := sent.piped.Load(), int64((rounds+1)*commands); got > most || sent.singles.Load() != 0 {
 		t.Errorf("%d commands in pipelines and %d single ones, want %d at most and none", got, sent.singles.Load(), most)
@@ -140,8 +146,8 @@ func holdMany(t *testing.T, n, commands int, of func(box *signalbox.Box, i int) 
 // forgotten checks that the box has nothing left of what was acquired.
 func forgotten(t *testing.T, box *signalbox.Box) {
 	t.Helper()
-	if members, relays, duties := box.Remembered(); members+relays+duties != 0 {
-		t.Errorf("the box remembers %d members, %d relays, %d duties, and all is over", members, relays, duties)
+	if lives, relays, alarms := box.Remembered(); lives+relays+alarms != 0 {
+		t.Errorf("the box remembers %d lives, %d relays, %d alarms, and all is over", lives, relays, alarms)
 	}
 }
 
@@ -182,7 +188,7 @@ func TestFiveThousandWaitersOfOneMutex(t *testing.T) {
 			t.Errorf("%d pipelines and %d single commands in %d s of %d waiters, want %d at most",
 				got, sent.singles.Load(), seconds, n, most)
 		}
-		if got, least := sent.piped.Load(), int64((seconds-1)*n); got < least {
+		if got, least := sent.piped.Load()+sent.singles.Load(), int64((seconds-1)*(n/500)); got < least {
 			t.Errorf("%d heartbeats, want at least %d: this test counts the wrong thing", got, least)
 		}
 		must(t, first.Release(t.Context()))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/signalbox-io/signalbox/internal/acquisition"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 )
 
@@ -71,8 +72,8 @@ func (s *Semaphore) acquire(ctx context.Context, terms terms, wait bool) (*Lease
 	if err := terms.check(s.name, s.limit); err != nil {
 		return nil, err
 	}
-	if over(ctx) != nil {
-		return nil, ended(ctx, s.name)
+	if endOf(ctx) != nil {
+		return nil, ended(ctx, fmt.Sprintf("acquire %q", s.name))
 	}
 	if terms.reentrant {
 		if lease, err := s.reenter(ctx, &terms); lease != nil || err != nil {
@@ -91,20 +92,25 @@ func (s *Semaphore) acquire(ctx context.Context, terms terms, wait bool) (*Lease
 
 // take gets the lease from the server, or from a lease of this process.
 func (s *Semaphore) take(ctx context.Context, terms terms, wait bool) (*Lease, error) {
-	if err := s.checkServer(ctx, wait); err != nil {
-		return nil, err
-	}
 	if wait && terms.handoffs != nil {
-		return s.box.relay(s, &terms).acquire(ctx, s, terms)
+		return s.acquireRelayed(ctx, terms)
 	}
 	return s.ask(ctx, terms, wait)
 }
 
 // ask gets the lease from the server.
-func (s *Semaphore) ask(ctx context.Context, terms terms, wait bool) (*Lease, error) {
-	lease, err := newWaiter(ctx, s, terms, wait).run(ctx)
-	if err == nil && terms.replicas != nil {
-		err = lease.replicate(ctx, *terms.replicas, terms.replicaTimeout)
+func (s *Semaphore) ask(ctx context.Context, t terms, wait bool) (*Lease, error) {
+	p := s.permit(ctx, &t)
+	l := s.box.newLife(ctx, p, acquisition.Terms{
+		TTL: t.ttl, Cool: t.agreed.Cool, Weight: t.weight, Wait: wait, Places: t.onWait != nil, Notice: t.agreed.Notice,
+	}, p.id)
+	if t.onWait != nil {
+		l.news = make(chan Waiting, 1)
+	}
+	o := s.box.await(ctx, l, t.onWait)
+	lease, err := o.lease, o.err
+	if err == nil && t.replicas != nil {
+		err = lease.replicate(ctx, *t.replicas, t.replicaTimeout)
 	}
 	if err != nil {
 		return nil, err
@@ -112,43 +118,27 @@ func (s *Semaphore) ask(ctx context.Context, terms terms, wait bool) (*Lease, er
 	return lease, nil
 }
 
-// checkServer is Box.checkServer for an acquisition: one that waits asks again for as long as a waiter would.
-func (s *Semaphore) checkServer(ctx context.Context, wait bool) error {
-	for begun := time.Now(); ; {
-		err := s.box.checkServer(ctx)
-		switch {
-		case err == nil:
-			return nil
-		case over(ctx) != nil:
-			return ended(ctx, s.name)
-		case !wait || !ledger.Retryable(err) || time.Since(begun) > s.box.claim:
-			return fmt.Errorf("acquire %q: %w", s.name, err)
-		}
-		pause := time.NewTimer(backoff(s.box.claim))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-		case <-s.box.closing:
-			pause.Stop()
-			return fmt.Errorf("acquire %q: %w", s.name, ErrClosed)
-		}
-		pause.Stop()
+// permit is what an acquisition with these terms asks for.
+func (s *Semaphore) permit(ctx context.Context, t *terms) *permit {
+	return &permit{
+		resource: s.resource, id: s.box.newID(), label: t.label, limit: s.limit, weight: t.weight, ttl: t.ttl,
+		agreed: t.agreed, shared: t.reentrant, parent: ctx,
 	}
 }
 
-// over says how ctx ended, nil if it has not. A connection notices a deadline a moment before the context does.
-func over(ctx context.Context) error {
+// endOf says how ctx ended, nil if it has not. A connection notices a deadline a moment before the context does.
+func endOf(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
 		return context.DeadlineExceeded
 	}
 	return ctx.Err()
 }
 
-// ended is the error of an acquisition whose context ended so, with its cause if that says more.
-func ended(ctx context.Context, name string) error {
-	err, cause := over(ctx), context.Cause(ctx)
+// ended is the error of what was being done when its context ended so, with the cause if that says more.
+func ended(ctx context.Context, doing string) error {
+	err, cause := endOf(ctx), context.Cause(ctx)
 	if cause == nil || errors.Is(cause, err) {
-		return fmt.Errorf("acquire %q: %w", name, err)
+		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return fmt.Errorf("acquire %q: %w: %w", name, err, cause)
+	return fmt.Errorf("%s: %w: %w", doing, err, cause)
 }

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/internal/leak"
 )
 
 func TestOpenRefusesBadURLsWithoutTellingThePassword(t *testing.T) {
@@ -93,12 +92,12 @@ func TestBadArgumentsAreRefusedBeforeSending(t *testing.T) {
 		option   signalbox.AcquireOption
 		want     error
 	}{
-		"empty name":     {"", 1, nil, signalbox.ErrInvalid},
-		"long name":      {strings.Repeat("x", 513), 1, nil, signalbox.ErrInvalid},
-		"broken name":    {"\xff", 1, nil, signalbox.ErrInvalid},
-		"no limit":       {"a", 0, nil, signalbox.ErrInvalid},
-		"negative limit": {"a", -1, nil, signalbox.ErrInvalid},
-		"huge limit":     {"a", math.MaxInt32 + 1, nil, signalbox.ErrInvalid},
+		"empty name":     {"", 1, signalbox.Weight(1), signalbox.ErrInvalid},
+		"long name":      {strings.Repeat("x", 513), 1, signalbox.Weight(1), signalbox.ErrInvalid},
+		"broken name":    {"\xff", 1, signalbox.Weight(1), signalbox.ErrInvalid},
+		"no limit":       {"a", 0, signalbox.Weight(1), signalbox.ErrInvalid},
+		"negative limit": {"a", -1, signalbox.Weight(1), signalbox.ErrInvalid},
+		"huge limit":     {"a", math.MaxInt32 + 1, signalbox.Weight(1), signalbox.ErrInvalid},
 		"no weight":      {"a", 1, signalbox.Weight(0), signalbox.ErrInvalid},
 		"heavy":          {"a", 2, signalbox.Weight(3), signalbox.ErrTooHeavy},
 		"no ttl":         {"a", 1, signalbox.TTL(0), signalbox.ErrInvalid},
@@ -107,10 +106,7 @@ func TestBadArgumentsAreRefusedBeforeSending(t *testing.T) {
 		"paced handoff":  {"a", 1, signalbox.Pace(signalbox.Every(time.Hour), 1), signalbox.ErrInvalid},
 		"held handoff":   {"a", 1, signalbox.HoldAtLeast(time.Hour), signalbox.ErrInvalid},
 	} {
-		options := []signalbox.AcquireOption{}
-		if test.option != nil {
-			options = append(options, test.option)
-		}
+		options := []signalbox.AcquireOption{test.option}
 		if strings.HasSuffix(name, "handoff") { // what is passed on inside the process would be held to neither
 			options = append(options, signalbox.LocalHandoff(2))
 		}
@@ -189,7 +185,7 @@ func TestServerRestartedWithoutMemory(t *testing.T) {
 }
 
 func TestCloseLeavesNoGoroutine(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer leak.Check(t)()
 	server := difftest.Redis(t)
 	defer server.Kill()
 	box, err := signalbox.Open(t.Context(), "redis://"+server.Addr)

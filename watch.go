@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/signalbox-io/signalbox/internal/acquisition"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 	"github.com/signalbox-io/signalbox/internal/transport"
 )
@@ -89,6 +90,7 @@ func (w *watcher) run(ctx context.Context, yield func(Event) bool) error {
 	}()
 	timer := time.NewTimer(0) // also when no message ever comes
 	defer timer.Stop()
+	failures := 0
 	for answered, known := time.Now(), false; ; {
 		var event transport.Event
 		select {
@@ -108,7 +110,7 @@ func (w *watcher) run(ctx context.Context, yield func(Event) bool) error {
 		next, err := w.look(ctx, event.Subscribed || !known, yield)
 		switch {
 		case err == nil:
-			answered, known = time.Now(), true
+			answered, known, failures = time.Now(), true, 0
 		case err == errEnough: //nolint:errorlint // a mark of our own
 			return nil
 		case ctx.Err() != nil:
@@ -116,7 +118,8 @@ func (w *watcher) run(ctx context.Context, yield func(Event) bool) error {
 		case !ledger.Retryable(err) || time.Since(answered) > w.box.claim:
 			return err
 		default:
-			next = backoff(w.box.claim)
+			failures++
+			next = w.box.backoff(failures)
 		}
 		timer.Reset(next)
 	}
@@ -147,9 +150,9 @@ func (w *watcher) look(ctx context.Context, snapshot bool, yield func(Event) boo
 		}
 	}
 	if expiry > 0 {
-		return min(claim/3, expiry+time.Millisecond), nil
+		return min(acquisition.Heartbeat(claim), expiry+time.Millisecond), nil
 	}
-	return claim / 3, nil
+	return acquisition.Heartbeat(claim), nil
 }
 
 func (w *watcher) event(c ledger.Change) Event {
@@ -165,10 +168,11 @@ func (w *watcher) event(c ledger.Change) Event {
 // listen puts what comes into heard, and subscribes again when the connection is lost. If the loop is too slow, what does
 // not fit is dropped, and the subscription begun anew, which makes a Snapshot.
 func (w *watcher) listen(ctx context.Context) {
-	for ctx.Err() == nil {
+	for failures := 1; ctx.Err() == nil; failures++ {
 		connection, lose := context.WithCancel(ctx)
 		// What ended it makes no difference: the requests of run say what is wrong.
 		_ = w.box.transport.Listen(connection, []string{w.resource.Events()}, func(e transport.Event) {
+			failures = 0
 			select {
 			case w.heard <- e:
 			default:
@@ -176,7 +180,7 @@ func (w *watcher) listen(ctx context.Context) {
 			}
 		})
 		lose()
-		pause := time.NewTimer(backoff(w.box.claim))
+		pause := time.NewTimer(w.box.backoff(failures))
 		select {
 		case <-pause.C:
 		case <-ctx.Done():

@@ -11,12 +11,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	"go.uber.org/goleak"
 
 	"github.com/signalbox-io/signalbox/autocomplete"
 	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/cases"
 	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/internal/leak"
 )
 
 func TestMain(m *testing.M) {
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", strconv.Itoa(cases.Count(100))); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 // client is one that counts its round trips.

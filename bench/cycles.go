@@ -27,17 +27,19 @@ const loadPatience = 10 * time.Second
 
 const connectionMark = "\x00connection\x00"
 
+// marked is the request with marks where name and id of a connection go.
+func (c scriptCall) marked() []string {
+	args := []string{"EVALSHA", c.digest, strconv.Itoa(len(c.keys))}
+	for _, key := range c.keys {
+		args = append(args, strings.Replace(key, "}", connectionMark+"}", 1))
+	}
+	return append(args, c.withID("load:"+connectionMark)...)
+}
+
 // runCycles lets a process of its own make n operations.
 func runCycles(e effort, on *server, scripts *overheard, pipeline, n int) (loadRun, error) {
-	request := func(c scriptCall) []string {
-		args := []string{"EVALSHA", c.digest, strconv.Itoa(len(c.keys))}
-		for _, key := range c.keys {
-			args = append(args, strings.Replace(key, "}", connectionMark+"}", 1))
-		}
-		return append(args, c.withID("load:"+connectionMark)...)
-	}
 	config := cyclesConfig{
-		on.addr, request(scripts.mutexAcquire), request(scripts.mutexRelease), pipeline / 2, n / 2 / loadConnections,
+		on.addr, scripts.mutexAcquire.marked(), scripts.mutexRelease.marked(), pipeline / 2, n / 2 / loadConnections,
 	}
 	p, err := startRole(e.cores.client, "cycles", config)
 	if err != nil {

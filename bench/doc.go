@@ -29,6 +29,7 @@
 //	locks.go        its flags and its rounds
 //	lock_parts.go   what is matched with what
 //	lock_tables.go  a row for each match
+//	lock_load.go    the part load: very many leases and waiters of one process; many.go its children
 //	lock_aims.go    the aims of the design
 //	reasons.go      why some are missed
 //
@@ -56,6 +57,16 @@
 //	engine_keys.go      a table that grows; latencies among ten million keys
 //	fill.go             data of all kinds
 //	pace.go             requests at a fixed rate, and what is late
+//
+// `go -C bench run . queue`, or `make bench-queue`, does the same for the task queue, in six minutes; ARGS=-markdown also writes
+// docs/benchmarks-queue.md:
+//
+//	queue_bench.go  its flags, tests, rounds and rows
+//	queue_rows.go   what is measured, and what is wanted of it
+//	queue_roles.go  the children: producers and workers; stopwatch.go how long their calls take
+//	queuers.go      the queues that are compared, behind one face
+//	queue_outbox.go the outbox beside River's transactions
+//	queue_peers.go  PostgreSQL for River; Node for BullMQ, whose side is bullmq.js
 //
 // The program starts itself again for each role that must be a process of its own; see roles in main.go. A new
 // measurement is one file with a function that returns a section, and one line in measure.

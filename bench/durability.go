@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -78,21 +77,7 @@ func runDurability(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	r.Command = "make bench-durability"
-	if len(args) > 0 {
-		r.Command += fmt.Sprintf(" ARGS=%q", strings.Join(args, " "))
-	}
-	if *markdown {
-		if err := writeMarkdown(r, "Durability, measured", durabilityPage); err != nil {
-			return err
-		}
-	}
-	if *asJSON {
-		encoder := json.NewEncoder(os.Stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
-	}
-	return r.print(os.Stdout)
+	return r.deliver("make bench-durability", args, "Durability, measured", durabilityPage, *markdown, *asJSON)
 }
 
 // profileInto has the roles write profiles into a folder.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -83,6 +82,7 @@ func engineGroups(b *engineBench) []*engineGroup {
 	return []*engineGroup{
 		loadGroup(b), singleGroup(b), insideGroup(b), ledgerGroup(b), idleGroup(b), memoryGroup(b), expiryGroup(b),
 		largeGroup(b), removalGroup(b), growthGroup(b), mixGroup(b),
+		replicatedGroup(b, 1), replicatedGroup(b, 3), applyGroup(b), fullSyncGroup(b),
 	}
 }
 
@@ -129,26 +129,7 @@ func runEngine(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	r.Command = "make bench-engine"
-	if len(args) > 0 {
-		r.Command += fmt.Sprintf(" ARGS=%q", strings.Join(args, " "))
-	}
-	return r.deliver(*markdown, *asJSON)
-}
-
-// deliver prints the report, and writes the page.
-func (r *report) deliver(markdown, asJSON bool) error {
-	if markdown {
-		if err := writeMarkdown(r, "The engine, measured", enginePage); err != nil {
-			return err
-		}
-	}
-	if asJSON {
-		encoder := json.NewEncoder(os.Stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
-	}
-	return r.print(os.Stdout)
+	return r.deliver("make bench-engine", args, "The engine, measured", enginePage, *markdown, *asJSON)
 }
 
 func listTests(groups []*engineGroup) error {

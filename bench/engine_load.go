@@ -71,7 +71,20 @@ func commands() []*command {
 			fill: []string{"-t", "lpush"}, filled: 1000, rates: n.rates,
 		})
 	}
-	return append(list, &command{name: "MSET of 10", args: []string{"-t", "mset"}, rates: [2]float64{74e3, 180e3}})
+	list = append(list, &command{name: "MSET of 10", args: []string{"-t", "mset"}, rates: [2]float64{74e3, 180e3}})
+	return append(list, sketchesAndPlaces()...)
+}
+
+// sketchesAndPlaces are commands on one HyperLogLog, and on places that are a few hundred metres apart.
+func sketchesAndPlaces() []*command {
+	pfadd := []string{"PFADD", "sketch", "element:__rand_int__"}
+	geoadd := []string{"GEOADD", "places", "__rand_int__e-5", "__rand_int__e-5", "place:__rand_int__"}
+	return []*command{
+		{name: "PFADD", args: pfadd, rates: [2]float64{90e3, 800e3}},
+		{name: "PFCOUNT", args: []string{"PFCOUNT", "sketch"}, fill: pfadd, filled: keysFilled, rates: [2]float64{90e3, 800e3}},
+		{name: "GEOADD", args: geoadd, rates: [2]float64{85e3, 280e3}},
+		{name: "GEOSEARCH", args: []string{"GEOSEARCH", "places", "FROMLONLAT", "0.5", "0.5", "BYRADIUS", "1", "km"}, fill: geoadd, filled: keysFilled, rates: [2]float64{50e3, 80e3}},
+	}
 }
 
 // scriptCommands are those of the library, overheard, and the lock of most libraries in one script.

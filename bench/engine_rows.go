@@ -124,7 +124,7 @@ func engineSection() *section {
 // engineReasons say why rows miss; keys as those of reasons.
 var engineReasons = map[string]string{
 	"*: p99 ms": "connections that are ready are served in rounds, each once, as on Redis; what makes a round longer here was not " +
-		"looked for: the collector at work is a guess. Tried: event loops instead of a goroutine for each connection, since Go's poller " +
+		"looked for: the collector at work is a guess. Tried: an event loop instead of a goroutine for each connection, since Go's poller " +
 		"hands out last first what is ready (kept: p99 of SET in pipelines of 16 from 2.1 times Redis's to 0.9, of GET from 2.0 to 1.0, " +
 		"at one request per packet from 1.2 to 0.9); read and write without the scheduler's bookkeeping (p99 of GET at -P 1 from 1.34 to " +
 		"0.91 ms, kept); a smaller share for the collector (nothing for GET, which makes no garbage).",
@@ -175,15 +175,15 @@ var engineReasons = map[string]string{
 
 const (
 	wayReason = "there is next to nothing to do but to parse and to answer, a microsecond in all. Tried: no copy of requests " +
-		"and replies (kept), buffers lent for a batch (kept), the calls to the system without bookkeeping (kept), event loops, whose replies " +
+		"and replies (kept), buffers lent for a batch (kept), the calls to the system without bookkeeping (kept), an event loop, whose replies " +
 		"are written when a round has run (kept)."
-	singleReason = "read and write, which both servers call, are most of it; beside them a loop waits in epoll_wait as Redis does, and yields " +
-		"the processor once a round (160 ns). Tried: event loops instead of a goroutine for each connection, which cost a switch for each " +
+	singleReason = "read and write, which both servers call, are most of it; beside them the loop waits in epoll_wait as Redis does, and yields " +
+		"the processor once a round if it is the only one (160 ns). Tried: an event loop instead of a goroutine for each connection, which cost a switch for each " +
 		"batch (kept); read and write without the scheduler's bookkeeping (a tenth of the time, kept); buffers lent for a batch (kept)."
 	pipelineReason = "in pipelines the keys' places in memory decide: of INCR, 30 % was the look-up. Tried: entries in pages, linked by " +
 		"position (kept); the hash beside each entry, so that keys are compared once (kept); replies and requests without a copy or an " +
 		"allocation (kept); a string in one piece with its object, a number as a number, INCR and SET where the value is (kept: a line of " +
-		"the cache less, no digits to read, and no garbage); event loops (kept: SET and GET from 0.80 and 0.78 times Redis's rate to 1.12 " +
+		"the cache less, no digits to read, and no garbage); an event loop (kept: SET and GET from 0.80 and 0.78 times Redis's rate to 1.12 " +
 		"and 1.02). Not tried: to touch the keys of a whole batch ahead."
 	sameCoreReason = "with one P, Go's monitor took it away from the loop while that waited in epoll_wait, as soon as others wanted the core: " +
 		"three switches between threads for a request instead of one. With two others on the core the CPU time was 19.8 µs for Redis's 12.3, the " +

@@ -307,26 +307,42 @@ type ear struct {
 func (e *ear) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (e *ear) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			if err := e.note(cmd); err != nil {
+				return err
+			}
+		}
+		return next(ctx, cmds)
+	}
 }
 
 func (e *ear) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if args := cmd.Args(); cmd.Name() == "evalsha" {
-			words := make([]string, len(args))
-			for i, arg := range args {
-				words[i] = fmt.Sprint(arg)
-			}
-			keys, err := strconv.Atoi(words[2])
-			if err != nil {
-				return err
-			}
-			e.mu.Lock()
-			e.calls = append(e.calls, scriptCall{digest: words[1], keys: words[3 : 3+keys], argv: words[3+keys:]})
-			e.mu.Unlock()
+		if err := e.note(cmd); err != nil {
+			return err
 		}
 		return next(ctx, cmd)
 	}
+}
+
+func (e *ear) note(cmd redis.Cmder) error {
+	if cmd.Name() != "evalsha" {
+		return nil
+	}
+	args := cmd.Args()
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = fmt.Sprint(arg)
+	}
+	keys, err := strconv.Atoi(words[2])
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls = append(e.calls, scriptCall{digest: words[1], keys: words[3 : 3+keys], argv: words[3+keys:]})
+	return nil
 }
 
 func (e *ear) distinct() []scriptCall {

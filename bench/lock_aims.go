@@ -146,7 +146,7 @@ func crowdAims(out *section, matches []*match) {
 func patienceAims(out *section, matches []*match, patience time.Duration) {
 	beat := signalbox.DefaultClaim / 3
 	beats := patience.Seconds() / beat.Seconds()
-	// The keeper aligns heartbeats to an eighth, and one more or less can fall into the window.
+	// Heartbeats are aligned, and one more or less can fall into the window.
 	limit := 8.0/7 + 1/beats
 	for _, m := range matches {
 		if m.kind != signalboxKind {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -25,16 +24,20 @@ type lockPlan struct {
 	ShortWindow time.Duration
 	Patience    time.Duration // for how long waiters wait
 	Clients     []int
+	Goroutines  int           // of the part load: cycles of one Box at once,
+	IdleWindow  time.Duration // and how long its waiters are watched
 }
 
 var (
 	fullLocks = lockPlan{
 		Rounds: 3, Short: 7, Window: 800 * time.Millisecond, Rotations: 4, ShortWindow: 500 * time.Millisecond,
 		Patience: 10 * time.Second, Clients: []int{1, 2, 10, 20, 50, 100},
+		Goroutines: 40_000, IdleWindow: 20 * time.Second,
 	}
 	quickLocks = lockPlan{
 		Rounds: 1, Short: 2, Window: 300 * time.Millisecond, Rotations: 1, ShortWindow: 250 * time.Millisecond,
 		Patience: 3 * time.Second, Clients: []int{1, 10, 20, 100},
+		Goroutines: 40_000, IdleWindow: 8 * time.Second,
 	}
 )
 
@@ -55,15 +58,17 @@ type lockPart struct {
 	name     string
 	rounds   int
 	matches  []*match
+	other    func(ctx context.Context) error // a round of what is no match
 	sections func() []*section
 }
 
-var lockParts = []func(*lockBench) *lockPart{uncontendedPart, mutexPart, semaphorePart, crowdPart, waitingPart}
+var lockParts = []func(*lockBench) *lockPart{uncontendedPart, mutexPart, semaphorePart, crowdPart, waitingPart, loadPart}
 
 func runLocks(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("locks", flag.ContinueOnError)
 	quick := flags.Bool("quick", false, "one short round and fewer client counts, under three minutes: for a first look")
-	only := flags.String("only", "", "measure these parts, separated by commas: uncontended, mutex, semaphore, crowd, waiting")
+	only := flags.String("only", "", "measure these parts, separated by commas: uncontended, mutex, semaphore, crowd, waiting, load")
+	goroutines := flags.Int("goroutines", fullLocks.Goroutines, "of one Box, in the part load")
 	asJSON := flags.Bool("json", false, "print the report as JSON")
 	markdown := flags.Bool("markdown", false, "also write the report to "+locksPage)
 	if err := flags.Parse(args); err != nil {
@@ -76,25 +81,14 @@ func runLocks(ctx context.Context, args []string) error {
 	if *quick {
 		b.plan = quickLocks
 	}
+	if b.plan.Goroutines = *goroutines; b.plan.Goroutines < 1 {
+		return fmt.Errorf("-goroutines is %d, must be at least 1", b.plan.Goroutines)
+	}
 	r, err := b.measure(ctx, *only)
 	if err != nil {
 		return err
 	}
-	r.Command = "make bench-locks"
-	if len(args) > 0 {
-		r.Command += fmt.Sprintf(" ARGS=%q", strings.Join(args, " "))
-	}
-	if *markdown {
-		if err := writeMarkdown(r, "Locks and semaphores, measured", locksPage); err != nil {
-			return err
-		}
-	}
-	if *asJSON {
-		encoder := json.NewEncoder(os.Stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
-	}
-	return r.print(os.Stdout)
+	return r.deliver("make bench-locks", args, "Locks and semaphores, measured", locksPage, *markdown, *asJSON)
 }
 
 func (b *lockBench) measure(ctx context.Context, only string) (*report, error) {
@@ -164,6 +158,11 @@ func (b *lockBench) play(ctx context.Context, part *lockPart) error {
 			err := m.play(ctx)
 			b.played++
 			b.progress(part, round, m, err)
+		}
+		if part.other != nil {
+			if err := part.other(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -51,6 +51,15 @@ var roles = map[string]func(ctx context.Context, config []byte) error{
 	"inside":      insideRole,
 	"fill":        fillRole,
 	"pace":        paceRole,
+	"many":        manyRole,
+	"pipelined":   pipelinedRole,
+	"holding":     holdingRole,
+	"queue":       queueRole,
+}
+
+// parts are the subcommands, each with a page of its own.
+var parts = map[string]func(ctx context.Context, args []string) error{
+	"locks": runLocks, "durability": runDurability, "engine": runEngine, "scale": runScale, "queue": runQueue,
 }
 
 func main() {
@@ -65,14 +74,8 @@ func run() error {
 	if len(os.Args) == 4 && os.Args[1] == "role" {
 		return playRole(ctx, os.Args[2], []byte(os.Args[3]))
 	}
-	if len(os.Args) > 1 && os.Args[1] == "locks" {
-		return runLocks(ctx, os.Args[2:])
-	}
-	if len(os.Args) > 1 && os.Args[1] == "durability" {
-		return runDurability(ctx, os.Args[2:])
-	}
-	if len(os.Args) > 1 && os.Args[1] == "engine" {
-		return runEngine(ctx, os.Args[2:])
+	if len(os.Args) > 1 && parts[os.Args[1]] != nil {
+		return parts[os.Args[1]](ctx, os.Args[2:])
 	}
 	quick := flag.Bool("quick", false, "one short round, less than a minute: for a first look")
 	only := flag.String("only", "", "measure one part: `locks` or engine")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -11,7 +12,27 @@ const (
 	locksPage      = "../docs/benchmarks-locks.md"
 	durabilityPage = "../docs/benchmarks-durability.md"
 	enginePage     = "../docs/benchmarks-engine.md"
+	scalePage      = "../docs/scale.md"
+	queuePage      = "../docs/benchmarks-queue.md"
 )
+
+// deliver says which command with which arguments made the report, writes it as a page if that is asked for, and prints it.
+func (r *report) deliver(command string, args []string, title, page string, markdown, asJSON bool) error {
+	if r.Command = command; len(args) > 0 {
+		r.Command += fmt.Sprintf(" ARGS=%q", strings.Join(args, " "))
+	}
+	if markdown {
+		if err := writeMarkdown(r, title, page); err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		encoder := json.NewEncoder(os.Stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	}
+	return r.print(os.Stdout)
+}
 
 func writeMarkdown(r *report, title, path string) error {
 	return os.WriteFile(path, []byte(markdownOf(r, title)), 0o644)

@@ -8,11 +8,13 @@ import (
 // reasons says why aims are missed, as far as it is known. A key is the beginning of what an aim is about, or, behind a
 // star, its end; the longest that fits is taken.
 var reasons = map[string]string{
-	"uncontended, Redis": "an acquire and its release run 13 commands in their scripts, for the queue, the fencing token " +
-		"and the expiry; a bare script runs none, and the peers' two to four. The server's time for them is what is missing, " +
+	"uncontended, Redis": "an acquire and its release run 6 commands in their scripts, for the server's time, the fencing " +
+		"token and the expiry; a bare script runs none, and the peers' two to four. The server's time for them is what is missing, " +
 		"and it weighs more where the round trip is shorter.",
 	"engine in process: rate": "two bare EVALSHA in process, in the row above, bound it: without a network what is left is " +
-		"the client library, the protocol and the interpreter, and then the 13 commands of the two scripts.",
+		"the client library, the protocol and the interpreter, and then the 6 commands of the two scripts.",
+	"Redis, 10 clients, hold 0s: rate":      orderReason,
+	"engine, 10 clients, hold 0s: rate":     orderReason,
 	"Redis, 10 clients, hold 1ms: rate":     handoffReason,
 	"engine, 10 clients, hold 1ms: rate":    handoffReason,
 	"Redis, 10 clients, hold 1ms: CPU":      contendedCPUReason,
@@ -23,12 +25,17 @@ var reasons = map[string]string{
 	"engine, semaphore of 5":                semaphoreReason,
 	"Redis, waiting: commands":              firstRenewalReason,
 	"engine, waiting: commands":             firstRenewalReason,
+	"a mutex held, beside redislock's": "a key of redislock holds 22 random bytes. The line of a mutex has the fencing token, the " +
+		"limit, who holds it since when and until when, and in which process; it is a field of a hash, since a second lease or a " +
+		"waiter makes more of it.",
 }
 
 const (
+	orderReason = "in strict order each turn goes to another process, which has to be woken. Who releases the Lua lock takes it " +
+		"again at once if nobody is quicker, so its shares differ and ours do not."
 	handoffReason = "one client goes on by itself after its release; of ten, another process has to hear that it is its " +
 		"turn and to be woken on the clients' core, which is two steps of the scheduler for each acquire."
-	contendedCPUReason = "an acquire that waits, with its release and the handoff, runs 40 commands in scripts and wakes a " +
+	contendedCPUReason = "an acquire that waits, with its release and the handoff, runs 17 commands in scripts and wakes a " +
 		"process; that is the server's and the client's share of each turn, however long the others wait. Pollers pay by " +
 		"waiting time instead: the longer the hold and the queue, the better the comparison becomes."
 	longestReason = "the aim is ten turns of 1.5 ms. A hold takes 1.04 ms in truth and a handoff a third of one, which is 14 ms for " +
@@ -121,3 +128,20 @@ const (
 		"the sync of the file and that of its folder, which kept the only processor for 12 ms (now the kernel's, beside clients); the first turn of " +
 		"the snapshot, of 4 ms (now 1 ms); the collector's, of 4 to 7 ms on a busy machine (as before)."
 )
+
+// queueReasons are those of the subcommand queue. What was tried stands with each, in processor time of the server.
+var queueReasons = map[string]string{
+	"enqueue, one by one, a producer": "a job by itself is a script of 11 commands; a bare script runs none, and asynq's three. Tried: a lane that makes no " +
+		"functions (38 to 23 µs a call, kept; a bare script takes 10.5). See docs/decisions/037.",
+	"enqueue to start, idle worker": "the call that enqueues also finds the worker, claims for it and tells it: 25 commands, in a lane of its own, and then a " +
+		"message has to wake the worker's process.",
+	"one worker process: jobs/s": "processor time a job, in the rows below, says what a machine of one's own would give: server and worker each have a core.",
+	"one worker process: µs CPU": "a call is about 44 commands, 1 µs a job where it moves 50; the rest is a job's own: entries in 3 keys, written and removed, and " +
+		"its words in and out. Tried: one link for what is claimed at once, and fewer words (7.5 to 6.3 µs a job, kept); a library of functions would save " +
+		"0.3. See docs/decisions/037.",
+	"enqueue, one by one, ten goroutines": "the goroutines share calls, of up to ten jobs, and each call has its fixed part, as above.",
+	"100000 delayed": "a call that finds jobs due takes in 100 of them. On a machine that others use a single ZRANGEBYLEX was seen to take 13 ms, so that a long " +
+		"reply says little there: see who sends the PINGs.",
+	"ten worker processes": "a worker takes what it has room for, so shares are as even as the turns that the scheduler gives ten processes on one core; calls " +
+		"are smaller than those of one process, and each has its fixed part.",
+}

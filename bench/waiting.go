@@ -14,12 +14,15 @@ import (
 )
 
 // The waiting part: one holds, nine wait, and nothing changes. All that may be sent is that each waiter says once per
-// third of the claim time that it still lives; the keeper aligns these to an eighth, so they may come that much sooner.
+// third of the claim time that it still lives. Those of one Box for one name are one heartbeat, unless they want to hear of
+// their places: so nobody here asks for that, and whether they wait is seen on the server.
 
 type waitingConfig struct {
 	Addr  string
 	Name  string
 	Boxes int
+	Each  int // waiters of a box; 0: one
+	Known int // waiters of the name when all of these wait; 0: one for each box but the holder's
 	Wait  time.Duration
 	Hold  bool // the first box holds
 }
@@ -36,29 +39,45 @@ func waitingRole(ctx context.Context, config []byte) (err error) {
 	defer func() { err = errors.Join(err, b.close()) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var waiting, queued sync.WaitGroup
+	var waiting sync.WaitGroup
+	known, last := c.Known, (*signalbox.Box)(nil)
 	for i := range c.Boxes {
 		client := b.client()
 		box := signalbox.New(client)
 		defer func() { err = errors.Join(err, box.Close(), client.Close()) }()
 		mutex := box.Mutex(c.Name)
+		last = box
 		if c.Hold && i == 0 {
 			if _, err := mutex.Acquire(ctx); err != nil {
 				return err
 			}
 			continue
 		}
-		queued.Add(1)
-		once := sync.OnceFunc(queued.Done)
-		waiting.Go(func() {
-			// It is never its turn: the error is that of the context.
-			_, _ = mutex.Acquire(ctx, signalbox.OnWait(func(signalbox.Waiting) { once() }))
-		})
+		for range max(c.Each, 1) {
+			if c.Known == 0 {
+				known++
+			}
+			waiting.Go(func() {
+				for ctx.Err() == nil {
+					// It is never its turn: the error is that of the context. Or the server had too much to do, so try again.
+					_, _ = mutex.Acquire(ctx)
+				}
+			})
+		}
 	}
 	// Deferred calls run backwards: the waiters end before the boxes close.
 	defer waiting.Wait()
 	defer cancel()
-	queued.Wait()
+	for {
+		state, err := last.Inspect(ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		if state.Waiters >= known {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	if err := say("ready"); err != nil {
 		return err
 	}

@@ -7,36 +7,34 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/signalbox-io/signalbox/internal/difftest"
 )
 
-// The guide docs/book/failover.md is run as it stands: every line after "$ " of
-// its console blocks, on real servers, section by section, and what it prints
-// is compared with the lines that follow. Only where the machines are is
-// replaced, and what systemctl does to them is done by the test.
+// The guides docs/book/failover.md and chains.md are run as they stand: every
+// line after "$ " of their console blocks, on real servers, section by section,
+// and what it prints is compared with the lines that follow. Only where the
+// machines are is replaced, and what systemctl does to them is done by the test.
 
-// machines are the servers of the guide by the letter of their name.
+// machines are the servers of a guide by the letter of their name.
 type machines struct {
 	t       *testing.T
-	servers map[string]*difftest.Server
+	kind    string
+	servers map[string]*server
+	kill    map[string]func()
 	dirs    map[string]string
 }
 
-// fast is what makes replicas come up without delay.
-var quickly = []string{"--repl-diskless-sync-delay", "0"}
-
-// begin starts a, and b as its replica, with one key that must survive.
-func beginFailover(t *testing.T) *machines {
+// machinesOf starts a, and b as its replica, with one key that must survive.
+func machinesOf(t *testing.T, kind string) *machines {
 	t.Helper()
-	m := &machines{t, map[string]*difftest.Server{}, map[string]string{}}
+	m := &machines{t, kind, map[string]*server{}, map[string]func(){}, map[string]string{}}
 	m.start("a")
 	m.start("b")
-	a, b := m.client("a"), m.client("b")
-	must(t, a.Set(t.Context(), "kept", "yes", 0).Err())
-	follow(t, &server{admin: b}, &server{addr: m.servers["a"].Addr})
+	a := m.servers["a"]
+	must(t, a.admin.Set(t.Context(), "kept", "yes", 0).Err())
+	follow(t, m.servers["b"], a)
+	for !strings.Contains(a.admin.Info(t.Context(), "replication").Val(), "state=online") {
+		must(t, t.Context().Err()) // the replica has its link before its primary counts on it
+	}
 	return m
 }
 
@@ -47,11 +45,7 @@ func (m *machines) start(name string) {
 	if m.dirs[name] == "" {
 		m.dirs[name] = m.t.TempDir()
 	}
-	m.servers[name] = difftest.Redis(m.t, append([]string{"--dir", m.dirs[name]}, quickly...)...)
-}
-
-func (m *machines) client(name string) *redis.Client {
-	return (&server{addr: m.servers[name].Addr}).connect(m.t, nil)
+	m.servers[name], m.kill[name] = listening(m.t, m.kind, m.dirs[name])
 }
 
 // run runs a line of the guide and returns what it prints.
@@ -67,7 +61,7 @@ func (m *machines) run(line string) string {
 	}
 	line = strings.ReplaceAll(line, "scp ", "cp ")
 	for name, s := range m.servers {
-		host, port, err := net.SplitHostPort(s.Addr)
+		host, port, err := net.SplitHostPort(s.addr)
 		must(m.t, err)
 		line = strings.ReplaceAll(line, "redis-cli -h "+name+".example", "redis-cli --no-raw -h "+host+" -p "+port)
 		line = strings.ReplaceAll(line, name+".example 6379", host+" "+port)
@@ -100,9 +94,19 @@ func (m *machines) play(section string) {
 	}
 }
 
-func TestFailoverGuide(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "docs", "book", "failover.md"))
+// sections are those of a guide, each from its heading on.
+func sections(t *testing.T, page string, want int) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", "book", page))
 	must(t, err)
+	found := strings.Split(string(text), "\n## ")[1:]
+	if len(found) != want {
+		t.Fatalf("%s has %d sections, the test knows %d", page, len(found), want)
+	}
+	return found
+}
+
+func TestFailoverGuide(t *testing.T) {
 	primary := map[string]string{ // which server is the primary after each section
 		"Before it happens":                        "a",
 		"The primary is gone: promote the replica": "b",
@@ -110,22 +114,13 @@ func TestFailoverGuide(t *testing.T) {
 		"Nothing has failed: change places":        "b",
 		"What it means for locks":                  "a",
 	}
-	sections := strings.Split(string(text), "\n## ")[1:]
-	if len(sections) != len(primary) {
-		t.Fatalf("the guide has %d sections, the test knows %d", len(sections), len(primary))
-	}
-	for _, section := range sections {
+	for _, section := range sections(t, "failover.md", len(primary)) {
 		title, _, _ := strings.Cut(section, "\n")
-		t.Run(title, func(t *testing.T) {
-			m := beginFailover(t)
-			a := m.client("a")
-			for !strings.Contains(a.Info(t.Context(), "replication").Val(), "state=online") {
-				must(t, t.Context().Err()) // the replica has its link before its primary counts on it
-			}
+		onEachKind(t, title, func(t *testing.T, kind string) {
+			m := machinesOf(t, kind)
 			if strings.HasPrefix(title, "The primary is gone") {
-				m.servers["a"].Kill()
-				b := m.client("b")
-				for !containsLine(b.Info(t.Context(), "replication").Val(), "master_link_status:down") {
+				m.kill["a"]()
+				for !containsLine(m.servers["b"].admin.Info(t.Context(), "replication").Val(), "master_link_status:down") {
 					must(t, t.Context().Err())
 				}
 			}
@@ -138,13 +133,24 @@ func TestFailoverGuide(t *testing.T) {
 				m.dirs["c"] = t.TempDir() // no server yet
 			}
 			m.play(section)
-			after := m.client(primary[title])
+			after := m.servers[primary[title]].admin
 			if role := after.Do(t.Context(), "ROLE").Val().([]any)[0]; role != "master" {
 				t.Errorf("%s.example is a %v, want the primary", primary[title], role)
 			}
 			if kept := after.Get(t.Context(), "kept").Val(); kept != "yes" {
 				t.Errorf("the data is gone: %q", kept)
 			}
+		})
+	}
+}
+
+func TestChainsGuide(t *testing.T) {
+	for _, section := range sections(t, "chains.md", 4) {
+		title, _, _ := strings.Cut(section, "\n")
+		onEachKind(t, title, func(t *testing.T, kind string) {
+			m := machinesOf(t, kind)
+			m.start("c")
+			m.play(section)
 		})
 	}
 }

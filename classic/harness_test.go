@@ -12,11 +12,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	"go.uber.org/goleak"
 
 	"github.com/signalbox-io/signalbox/classic"
 	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/internal/leak"
 )
 
 // The tests step clients by hand: an actor's commands wait until the test lets
@@ -24,7 +24,7 @@ import (
 // The time that clients believe in is theirs alone; a key's timeout on the
 // server passes when the test says so.
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // server is one that the algorithms run on.
 type server struct {

@@ -2,15 +2,13 @@ module github.com/signalbox-io/signalbox/clienttest
 
 go 1.26.0
 
-replace github.com/signalbox-io/signalbox => ..
-
 require (
 	github.com/gomodule/redigo v1.9.3
 	github.com/google/go-cmp v0.7.0
 	github.com/hibiken/asynq v0.26.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
-	github.com/signalbox-io/signalbox v0.0.0-00010101000000-000000000000
+	github.com/signalbox-io/signalbox v0.1.0
 )
 
 require (
@@ -18,7 +16,6 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/spf13/cast v1.10.0 // indirect
-	github.com/yuin/gopher-lua v1.1.2 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/time v0.14.0 // indirect

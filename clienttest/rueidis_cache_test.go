@@ -79,3 +79,20 @@ func rueidisCache(t *testing.T, reader, writer rueidis.Client, told chan []strin
 	check(t, "what the reader is told", 0, len(<-told), nil)
 	get("after FLUSHALL", "(nothing)", false)
 }
+
+// What expires has changed, too.
+func TestRueidisCacheHearsOfExpiry(t *testing.T) {
+	onBoth(t, func(t *testing.T, addr string) {
+		writer := openRueidis(t, rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+		must(t, "SET", writer.Do(t.Context(), writer.B().Set().Key(cachedKey).Value("one").PxMilliseconds(500).Build()).Error())
+		told := make(chan []string, 10)
+		reader := openRueidis(t, rueidis.ClientOption{
+			InitAddress: []string{addr}, ClientTrackingOptions: []string{"PREFIX", "cached:", "BCAST"},
+			OnInvalidations: func(messages []rueidis.RedisMessage) { told <- keysOf(messages) },
+		})
+		must(t, "GET", reader.DoMultiCache(t.Context(), cached(reader))[0].Error())
+		check(t, "what the reader is told", []string{cachedKey}, <-told, nil)
+		err := reader.DoMultiCache(t.Context(), cached(reader))[0].Error()
+		check(t, "nothing is left", true, rueidis.IsRedisNil(err), nil)
+	})
+}

@@ -34,7 +34,7 @@ func leasesOutlived(b *bench) {
 		short.TTL = 10 * time.Millisecond
 		_, err := b.ledger.Acquire(b.ctx, short)
 		b.must(err)
-		expires := int64(b.client.ZScore(b.ctx, b.keys[1], qualified("dead")).Val())
+		expires := b.stored().Leases[0].UntilMs
 		b.eventually("the end of the lease", func() bool { return b.client.Time(b.ctx).Val().UnixMilli() > expires })
 		b.must(b.client.Del(b.ctx, b.keys[1]).Err()) // as the server does in its own time
 		equal(b, "renew", b.renew("dead"), ledger.Lost)
@@ -90,14 +90,17 @@ func ttlBelowClaim(b *bench) {
 	b.must(next.Release(b.ctx))
 }
 
-// hangingPipelines lets no pipeline, thus no renewal, reach the server.
+// hangingPipelines lets no pipeline, thus no renewal, reach the server, until it is told to let them pass.
 type hangingPipelines struct {
 	faults
-	hangs atomic.Bool
+	hangs, passes atomic.Bool
 }
 
 // Pipeline is part of transport.Transport.
 func (h *hangingPipelines) Pipeline(ctx context.Context, commands []transport.Command) []transport.Reply {
+	if h.passes.Load() {
+		return h.Transport.Pipeline(ctx, commands)
+	}
 	h.hangs.Store(true)
 	<-ctx.Done()
 	return transport.Failed(len(commands), ctx.Err())
@@ -114,6 +117,7 @@ func closeDuringRenewals(b *bench) {
 		leases[i] = b.lease(box.Semaphore(b.name, count).Acquire(b.ctx, signalbox.TTL(9*time.Second+4*b.away)))
 	}
 	b.eventually("renewals that hang", network.hangs.Load)
+	network.passes.Store(true)
 	b.must(box.Close())
 	for _, lease := range leases {
 		b.is(lease.Err(), signalbox.ErrClosed)
@@ -129,5 +133,9 @@ func closeWithoutServer(b *bench) {
 	broken.loseRequests.Store(1 << 30)
 	closed := make(chan error, 1)
 	go func() { closed <- box.Close() }()
-	b.must(awaited(b, "the end of Close", closed))
+	err := awaited(b, "the end of Close", closed)
+	b.is(err, signalbox.ErrUnavailable)
+	if !strings.Contains(err.Error(), "1 leases") || !strings.Contains(err.Error(), b.name) {
+		b.Errorf("Close does not say what it could not tell: %v", err)
+	}
 }

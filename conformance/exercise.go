@@ -13,6 +13,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	"github.com/signalbox-io/signalbox/internal/ledger"
 	"github.com/signalbox-io/signalbox/internal/transport"
 	"github.com/signalbox-io/signalbox/internal/transport/goredis"
+	"github.com/signalbox-io/signalbox/internal/transport/over"
 )
 
 // Dial returns a new client of the server under test. It closes the client at the end of the test it is given.
@@ -345,9 +347,23 @@ func names(entries []ledger.Entry) string {
 // expire lets the lease, or the waiting, of an id be over.
 func (b *bench) expire(id string) {
 	b.Helper()
-	past := redis.Z{Score: 1, Member: qualified(id)}
-	b.must(b.client.ZAddXX(b.ctx, b.keys[1], past).Err())
-	b.must(b.client.ZAddXX(b.ctx, b.keys[3], past).Err())
+	b.probe("overdue", qualified(id))
+}
+
+// probe does to the keys what only time and accidents do.
+func (b *bench) probe(what string, how any) {
+	b.Helper()
+	b.must(b.client.Eval(b.ctx, ledger.Probe, b.keys, what, how).Err())
+}
+
+// stored is what the keys hold.
+func (b *bench) stored() ledger.Stored {
+	b.Helper()
+	reply, err := b.client.Eval(b.ctx, ledger.Probe, b.keys, "read").Result()
+	b.must(err)
+	stored, err := ledger.ReadStored(reply)
+	b.must(err)
+	return stored[0]
 }
 
 // box returns a Box of a process of its own.
@@ -363,11 +379,13 @@ func (b *bench) hooked(between fault, options ...signalbox.Option) *signalbox.Bo
 	return b.boxOver(between, options...)
 }
 
-func (b *bench) boxOver(over transport.Transport, options ...signalbox.Option) *signalbox.Box {
+func (b *bench) boxOver(t transport.Transport, options ...signalbox.Option) *signalbox.Box {
 	b.Helper()
-	box := signalbox.NewOver(over, append([]signalbox.Option{b.claim(signalbox.DefaultClaim)}, options...)...)
+	box := over.New(t, append([]signalbox.Option{b.claim(signalbox.DefaultClaim)}, options...)...)
+	_, broken := t.(fault)
 	b.Cleanup(func() {
-		if err := box.Close(); err != nil {
+		// Behind a fault Close may have something that it could not tell.
+		if err := box.Close(); err != nil && (!broken || !errors.Is(err, signalbox.ErrUnavailable)) {
 			b.Error(err)
 		}
 	})

@@ -386,7 +386,7 @@ func nothingForever(b *bench) {
 	b.must(err)
 	b.must(box.Fence(tag).Check(b.ctx, 5))
 	b.use(tag)
-	suffixes := []string{"", ":leases", ":queue", ":seen", ":rate", ":counted", ":awaiting", ":arrived", ":passed"}
+	suffixes := []string{"", ":leases", ":queue", ":seen", ":rate", ":counted", ":awaiting", ":arrived", ":passed", ":left"}
 	for _, suffix := range suffixes {
 		left, err := b.client.PTTL(b.ctx, b.keys[0]+suffix).Result()
 		b.must(err)

@@ -26,6 +26,8 @@ var ledgerPromises = map[string]func(*bench){
 	"L5 dead waiters at head and tail": deadWaitersLeave,
 	"L5 dead granted waiter":           deadGrantPassesOn,
 	"L5 heartbeat confirms a grant":    heartbeatConfirms,
+	"L5 one heartbeat of many waiters": heartbeatOfMany,
+	"L5 one word of many waiters":      wordOfMany,
 	"L6 every key expires":             everyKeyExpires,
 	"L6 operator's limit stays":        operatorLimitStays,
 	"L7 cancel of a waiter":            cancelOfWaiter,
@@ -110,7 +112,7 @@ func tokensIncrease(b *bench) {
 	next("deletion")
 	b.release("a")
 	// A clock that went back a day.
-	b.must(b.client.HSet(b.ctx, b.keys[0], "token", last+86_400_000_000).Err())
+	b.probe("token", last+86_400_000_000)
 	last += 86_400_000_000
 	next("a step back of the clock")
 }
@@ -232,6 +234,54 @@ func heartbeatConfirms(b *bench) {
 	if left := state.Holders[0].Deadline.Sub(state.Now); left < 50*time.Second {
 		b.Fatalf("a confirmed grant lasts %v, its ttl is a minute", left)
 	}
+}
+
+func heartbeatOfMany(b *bench) {
+	b.granted("a", 1, 1)
+	short := b.request("w1", 1, 1, time.Minute)
+	short.Claim = b.lasting(time.Second)
+	_, err := b.ledger.Acquire(b.ctx, short)
+	b.must(err)
+	b.waits("w2", 1, 1)
+	request := ledger.HeartbeatRequest{Resource: short.Resource, Claim: time.Hour}
+	for _, id := range []string{"w2", "w1", "a"} {
+		request.IDs = append(request.IDs, b.request(id, 1, 1, 0).ID)
+	}
+	result := b.ledger.HeartbeatAll(b.ctx, []ledger.HeartbeatRequest{request})[0]
+	b.must(result.Err)
+	equal(b, "head of the queue", result.Head, 1)
+	equal(b, "do not wait", fmt.Sprint(result.Gone), "[2]")
+	for _, waiter := range b.inspect().Queue {
+		if left := waiter.Deadline.Sub(time.UnixMilli(result.NowMs)); left < 50*time.Minute {
+			b.Fatalf("%s is believed for %v, the heartbeat said an hour", waiter.ID, left)
+		}
+	}
+	b.noEternalKey("heartbeat", b.keys...)
+}
+
+// wordOfMany: a process that has said who its waiters are need not say it again until one of them may have left.
+func wordOfMany(b *bench) {
+	b.granted("a", 1, 1)
+	b.waits("w1", 1, 1)
+	b.waits("w2", 1, 1)
+	resource := b.request("a", 1, 1, 0).Resource
+	process := strings.Split(b.request("w1", 1, 1, 0).ID, ":")[0]
+	named := ledger.HeartbeatRequest{Resource: resource, Claim: time.Hour, Process: process}
+	for _, id := range []string{"w1", "w2"} {
+		named.IDs = append(named.IDs, b.request(id, 1, 1, 0).ID)
+	}
+	result := b.ledger.HeartbeatAll(b.ctx, []ledger.HeartbeatRequest{named})[0]
+	b.must(result.Err)
+	same := func(when string, want bool) {
+		still := ledger.StillRequest{Resource: resource, Claim: time.Hour, Process: process, Version: result.Version}
+		told := b.ledger.StillAll(b.ctx, []ledger.StillRequest{still})[0]
+		b.must(told.Err)
+		equal(b, "the same "+when, told.Same, want)
+	}
+	same("while nothing has changed", true)
+	b.release("a")
+	same("after one was granted", false)
+	b.noEternalKey("still", b.keys...)
 }
 
 // noEternalKey fails if a key of the resource has no expiry.

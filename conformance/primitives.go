@@ -81,9 +81,11 @@ func writerNotStarved(b *bench) {
 	second := b.lease(lock.Read().Acquire(b.ctx)) // readers share
 	got := make(chan *signalbox.Lease, 1)
 	go func() {
+		defer close(got)
 		lease, err := lock.Write().Acquire(b.ctx)
 		if err != nil {
 			b.Error(err)
+			return
 		}
 		got <- lease
 	}()

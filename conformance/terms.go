@@ -98,7 +98,7 @@ func heldAtLeast(b *bench) {
 func heldAtLeastLostReply(b *bench) {
 	var broken faults
 	box := b.hooked(&broken)
-	b.lease(box.Mutex(b.name + " first").Acquire(b.ctx))
+	b.knows(box)
 	broken.loseReplies.Store(1)
 	lease := b.lease(box.Mutex(b.name).Acquire(b.ctx, signalbox.HoldAtLeast(time.Hour)))
 	b.must(lease.Release(b.ctx))

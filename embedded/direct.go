@@ -60,6 +60,9 @@ func (d direct) Pipeline(ctx context.Context, commands []transport.Command) []tr
 	return replies
 }
 
+// Server is part of transport.Transport.
+func (d direct) Server(string) string { return "" }
+
 // Together is part of transport.Transport. There is no connection that a
 // command could mean something to: WAIT finds no replicas of an engine.
 func (d direct) Together(ctx context.Context, commands []transport.Command) []transport.Reply {

@@ -20,6 +20,8 @@ import (
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/transport/goredis"
+	"github.com/signalbox-io/signalbox/internal/transport/over"
+	"github.com/signalbox-io/signalbox/queue"
 )
 
 // Box is a signalbox.Box with an engine of its own.
@@ -52,11 +54,16 @@ func Open(dir string, options ...signalbox.Option) (*Box, error) {
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	return &Box{signalbox.NewOver(direct{e, goredis.New(client)}, options...), e, client}, nil
+	return &Box{over.New(direct{e, goredis.New(client)}, options...), e, client}, nil
 }
 
 // Engine is the engine, to serve it to others or to look into it.
 func (b *Box) Engine() *engine.Engine { return b.engine }
+
+// Queue opens a queue on the engine. It is closed before the Box.
+func (b *Box) Queue(name string, settings ...queue.Setting) (*queue.Queue, error) {
+	return queue.New(b.client, name, settings...)
+}
 
 // Close ends every lease and acquisition, then the engine. Data that is kept in a
 // folder is on disk then, or the error says why it is not; else it is gone.

@@ -7,13 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/embedded"
+	"github.com/signalbox-io/signalbox/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 func Example() {
 	box, err := embedded.Open("")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-io/signalbox/engine"
+	"github.com/signalbox-io/signalbox/internal/difftest"
 )
 
 // redisCLI returns how to run the real redis-cli against a new engine.
@@ -59,6 +60,66 @@ func TestRedisCLI(t *testing.T) {
 	}
 	if info := run("", "INFO"); !strings.Contains(info, "redis_version:"+engine.RedisVersion) || !strings.Contains(info, "db0:keys=") {
 		t.Fatalf("INFO:\n%s", info)
+	}
+}
+
+// TestRedisCLILooksAround runs those of redis-cli's tools that end by themselves.
+func TestRedisCLILooksAround(t *testing.T) {
+	t.Parallel()
+	cli := redisCLI(t)
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := cli(args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("redis-cli %q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	run("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
+	run("RPUSH", "list", "a", "b", "c")
+	for range 100 {
+		run("-r", "10", "INCR", "often")
+	}
+	for _, tool := range []struct{ option, shows string }{
+		{"--hotkeys", "hot key found with counter:"},
+		{"--bigkeys", "1 lists with 3 items"},
+		{"--memkeys", "1 lists with "},
+		{"--scan", "often"},
+		{"--intrinsic-latency 1", "Max latency so far"},
+		{"--latency", "."}, // with output to no terminal: one line after a second
+	} {
+		if out := run(strings.Fields(tool.option)...); !strings.Contains(out, tool.shows) || strings.Contains(out, "ERR") {
+			t.Errorf("redis-cli %s:\n%s", tool.option, out)
+		}
+	}
+}
+
+// TestRedisBenchmarkRunsItsWholeList compares the names of the tests that it has run with
+// those on Redis.
+func TestRedisBenchmarkRunsItsWholeList(t *testing.T) {
+	t.Parallel()
+	path, err := exec.LookPath("redis-benchmark")
+	if err != nil {
+		t.Fatal("install redis-benchmark 7.0 (Debian: apt-get install redis-tools)")
+	}
+	tests := func(address string) (names []string) {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), path, "-h", host, "-p", port, "-n", "50", "--csv").CombinedOutput()
+		if err != nil || strings.Contains(strings.ToLower(string(out)), "err") {
+			t.Fatalf("redis-benchmark: %v\n%s", err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			name, _, _ := strings.Cut(line, ",")
+			names = append(names, name)
+		}
+		return names
+	}
+	want, got := tests(difftest.Redis(t).Addr), tests(listen(t, engine.Options{}))
+	if !slices.Equal(got, want) || len(got) < 15 {
+		t.Errorf("it has run %q, on Redis %q", got, want)
 	}
 }
 

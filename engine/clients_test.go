@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"net"
 	"testing"
@@ -9,10 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/rueidis"
 
 	"github.com/signalbox-io/signalbox/engine"
-	"github.com/signalbox-io/signalbox/internal/difftest"
 )
 
 // The clients that people use have to work unmodified, over TCP. What each
@@ -39,11 +36,6 @@ func listen(t *testing.T, options engine.Options) string {
 		}
 	})
 	return l.Addr().String()
-}
-
-// tcp is how to connect to an address.
-func tcp(addr string) difftest.Dial {
-	return func() (net.Conn, error) { return net.Dial("tcp", addr) }
 }
 
 // check fails the test unless err is nil and got is want.
@@ -265,84 +257,4 @@ func walkServer(t *testing.T, c *redis.Client) {
 	}
 	policy, err := c.ConfigGet(ctx, "maxmemory-policy").Result()
 	check(t, "CONFIG GET", map[string]string{"maxmemory-policy": "noeviction"}, policy, err)
-}
-
-func TestRueidis(t *testing.T) {
-	t.Parallel()
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{listen(t, engine.Options{})}, DisableCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	ctx := t.Context()
-	err = client.Do(ctx, client.B().Set().Key("k").Value("v").ExSeconds(100).Build()).Error()
-	check(t, "SET", nil, err, nil)
-	text, err := client.Do(ctx, client.B().Get().Key("k").Build()).ToString()
-	check(t, "GET", "v", text, err)
-	err = client.Do(ctx, client.B().Hset().Key("h").FieldValue().FieldValue("f", "1").Build()).Error()
-	check(t, "HSET", nil, err, nil)
-	fields, err := client.Do(ctx, client.B().Hgetall().Key("h").Build()).AsStrMap()
-	check(t, "HGETALL", map[string]string{"f": "1"}, fields, err)
-	for i, result := range client.DoMulti(ctx, client.B().Incr().Key("n").Build(), client.B().Incr().Key("n").Build()) {
-		n, err := result.AsInt64()
-		check(t, "a pipeline", int64(i+1), n, err)
-	}
-	for range 2 { // by EVALSHA, and by EVAL the first time
-		n, err := rueidis.NewLuaScript(`return redis.call('INCRBY', KEYS[1], ARGV[1])`).Exec(ctx, client, []string{"n"}, []string{"0"}).AsInt64()
-		check(t, "a script", 2, n, err)
-	}
-	scan, err := client.Do(ctx, client.B().Scan().Cursor(0).Match("*").Count(100).Build()).AsScanEntry()
-	check(t, "SCAN", 3, len(scan.Elements), err)
-	rueidisTransaction(ctx, t, client)
-	rueidisBlocking(ctx, t, client)
-	rueidisPubSub(ctx, t, client)
-}
-
-func rueidisTransaction(ctx context.Context, t *testing.T, client rueidis.Client) {
-	t.Helper()
-	err := client.Dedicated(func(c rueidis.DedicatedClient) error {
-		if err := c.Do(ctx, c.B().Watch().Key("w").Build()).Error(); err != nil {
-			return err
-		}
-		if err := client.Do(ctx, client.B().Set().Key("w").Value("1").Build()).Error(); err != nil {
-			return err
-		}
-		results := c.DoMulti(ctx, c.B().Multi().Build(), c.B().Incr().Key("w").Build(), c.B().Exec().Build())
-		return results[2].Error()
-	})
-	if !rueidis.IsRedisNil(err) {
-		t.Fatalf("EXEC after somebody else's change: %v", err)
-	}
-}
-
-func rueidisBlocking(ctx context.Context, t *testing.T, client rueidis.Client) {
-	t.Helper()
-	popped := make(chan rueidis.RedisResult)
-	go func() { popped <- client.Do(ctx, client.B().Blpop().Key("q").Timeout(0).Build()) }()
-	if err := client.Do(ctx, client.B().Rpush().Key("q").Element("job").Build()).Error(); err != nil {
-		t.Fatal(err)
-	}
-	got, err := (<-popped).AsStrSlice()
-	check(t, "BLPOP", []string{"q", "job"}, got, err)
-}
-
-func rueidisPubSub(ctx context.Context, t *testing.T, client rueidis.Client) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	c, release := client.Dedicate()
-	defer release()
-	messages := make(chan string, 1)
-	ended := c.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { messages <- m.Channel + ":" + m.Message }})
-	if err := c.Do(ctx, c.B().Subscribe().Channel("news").Build()).Error(); err != nil {
-		t.Fatal(err)
-	}
-	received, err := client.Do(ctx, client.B().Publish().Channel("news").Message("hello").Build()).AsInt64()
-	check(t, "PUBLISH", 1, received, err)
-	select {
-	case got := <-messages:
-		check(t, "the message", "news:hello", got, nil)
-	case err := <-ended:
-		t.Fatal(err)
-	}
 }

@@ -115,10 +115,10 @@ func TestConfigurationFileIsReadAsRedisDoes(t *testing.T) {
 	write(t, filepath.Join(dir, "more-1.conf"), "MAXMEMORY 3mb\n")
 	main := filepath.Join(dir, "main.conf")
 	write(t, main, "# A comment\n\n  maxmemory 1gb\nrequirepass \"with space \\x41 \\\"\"\n"+
-		"include "+dir+"/more-*.conf\nslave-priority 100\nclient-output-buffer-limit normal 1 2 3\n"+
+		"include "+dir+"/more-*.conf\nslave-lazy-flush yes\nclient-output-buffer-limit normal 1 2 3\n"+
 		"user bob on >pw ~a:* +@all (~b:* +get)\nlua-replicate-commands yes\n")
 	config, dial := configured(t, main, "hash-max-ziplist-entries=7", "latency-tracking-info-percentiles=1 2")
-	if diff := cmp.Diff([]string{"replica-priority"}, config.Ignored()); diff != "" {
+	if diff := cmp.Diff([]string{"replica-lazy-flush"}, config.Ignored()); diff != "" {
 		t.Error(diff)
 	}
 	conn := connect(t, dial)
@@ -149,7 +149,8 @@ func TestWrongConfigurationIsRefusedWithItsPlace(t *testing.T) {
 		"maxmemory":                           "x.conf:2: maxmemory: wrong number of arguments",
 		"timeout \"1":                         "x.conf:2: timeout \"1: Unbalanced quotes in configuration line",
 		"appendonly perhaps":                  "x.conf:2: appendonly perhaps: argument must be 'yes' or 'no'",
-		"replicaof 127.0.0.1 1":               "x.conf:2: replicaof 127.0.0.1 1: this engine cannot do that",
+		"replicaof 127.0.0.1":                 "x.conf:2: replicaof 127.0.0.1: wrong number of arguments",
+		"replicaof 127.0.0.1 x":               "x.conf:2: replicaof 127.0.0.1 x: Invalid master port",
 		"databases 17":                        "x.conf:2: databases 17: argument must be between 16 and 16 inclusive",
 		"rename-command FLUSHALL \"\"":        "commands cannot be renamed here",
 		"loadmodule x.so":                     "there are no modules here",
@@ -296,7 +297,7 @@ func TestParametersWithoutMeaningAreRefused(t *testing.T) {
 		{"save", "60", "Invalid save parameters"},
 		{"port", "1", "only when it starts"},
 		{"activedefrag", "yes", "means nothing in this engine"},
-		{"replica-priority", "1", "means nothing in this engine"},
+		{"replica-priority", "1", "OK"},
 		{"lazyfree-lazy-expire", "yes", "OK"},
 		{"list-compress-depth", "1", "OK"},
 	} {

@@ -123,6 +123,9 @@ func keysOfAllTypes(t *testing.T) [][]string {
 		append([]string{"HSET", "key", "f", large}, numbers("f", 3000)...),
 		{"ZADD", "key", "1.5", "a", "-inf", "b", "0.1", "c"},
 		{"ZADD", "key", "inf", large, "5e-324", "b"},
+		{"GEOADD", "key", "13.361389", "38.115556", "Palermo", "15.087269", "37.502669", "Catania"},
+		append([]string{"PFADD", "key"}, numbers("few", 100)...),
+		append([]string{"PFADD", "key"}, numbers("many", 5000)...),
 	}
 }
 

@@ -33,6 +33,9 @@ type Options struct {
 	// to clients (INFO, CONFIG GET).
 	Port     int
 	UnixPath string
+	// Bind are the addresses of the caller's listeners, as redis.conf writes them, such
+	// as "127.0.0.1 ::1", for CONFIG GET; "" leaves it to Config.
+	Bind string
 	// Config are the parameters of a redis.conf and the like; nil for Redis's
 	// defaults. Password, MaxClients, Port and UnixPath come before it.
 	Config *Config
@@ -86,6 +89,7 @@ func Open(options Options) (*Engine, error) {
 		MaxClients: options.MaxClients,
 		Port:       options.Port,
 		UnixPath:   options.UnixPath,
+		Bind:       options.Bind,
 		Log:        options.Log,
 	}
 	if options.Config != nil {
@@ -102,6 +106,7 @@ func Open(options Options) (*Engine, error) {
 	switch {
 	case err != nil:
 	case options.Dir == "":
+		e.server.Follow()
 		close(e.loaded)
 	case options.LoadInBackground:
 		go e.load(options.Loading)

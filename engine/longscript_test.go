@@ -71,6 +71,10 @@ var longScripts = map[string]dialogue{
 		runs:  []string{"EVAL", "while true do redis.call('get', KEYS[1]) end", "1", "k"},
 		asked: [][]string{{"SCRIPT", "KILL"}},
 	},
+	"nor memory that is being made": {
+		runs:  []string{"EVAL", "while true do local t = {} for i = 1, 4e6 do t[i] = i end end", "0"},
+		asked: [][]string{{"GET", "x"}, {"SCRIPT", "KILL"}},
+	},
 	"a script by its SHA1": {
 		before: [][]string{{"SCRIPT", "LOAD", endless}},
 		runs:   []string{"EVALSHA_RO", "694a5fe1ddb97a4c6a1bf299d9537c7d3d0f84e7", "0"},
@@ -124,7 +128,7 @@ func (d *dialogue) hold(t *testing.T, dial difftest.Dial) (replies []string) {
 	return append(replies, reply.String(), ask(t, runner, "PING"), ask(t, runner, "MGET", "a", "b"))
 }
 
-func ask(t *testing.T, conn *difftest.Conn, request ...string) string {
+func ask(t testing.TB, conn *difftest.Conn, request ...string) string {
 	t.Helper()
 	reply, err := conn.Do(request...)
 	if err != nil {
@@ -329,4 +333,49 @@ func TestBubbleLongScript(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestWhateverAScriptDoesItIsKilled: in the middle of a function of a library, or of one instruction, too. Redis cannot.
+func TestWhateverAScriptDoesItIsKilled(t *testing.T) {
+	t.Parallel()
+	const texts = "local s, r = string.rep('x', 4e7), string.rep('x', 4e7) "
+	for name, script := range map[string]string{
+		"optional characters": "return string.rep('a', 1e6):find(string.rep('a?', 30) .. string.rep('a', 30) .. 'b')",
+		"a long set":          "while true do string.rep('a', 3e4):find('[' .. string.rep('b', 1e6) .. ']') end",
+		"a sparse array":      "cjson.encode_sparse_array(false, 0, 0) while true do pcall(cjson.encode, {[1] = 1, [2^40] = 2}) end",
+		"concatenation":       texts + "while true do local t = s .. r end",
+		"comparison":          texts + "while true do local t = s < r or s == r end",
+		"insertion":           "local t = {} for i = 1, 1e6 do t[i] = i end while true do table.insert(t, 1, 1) t[#t] = nil end",
+		"repetition":          "while true do string.rep('x', 5e8) end",
+		"a long error":        texts + "while true do pcall(error, s) end",
+		"garbage":             "while true do local t = {} for i = 1, 1e5 do t[i] = {} end end",
+	} {
+		for _, closed := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				e, err := engine.Open(engine.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer e.Close()
+				runner := connectTo(t, e.Dial)
+				ask(t, runner, "CONFIG", "SET", "busy-reply-threshold", "1")
+				if err := runner.Send("EVAL", script, "0"); err != nil {
+					t.Fatal(err)
+				}
+				awaitBusy(t, e.Dial)
+				if closed { // as SIGTERM does
+					if err := e.Close(); err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				if got := ask(t, connectTo(t, e.Dial), "SCRIPT", "KILL"); got != "+OK" {
+					t.Errorf("SCRIPT KILL answered %s", got)
+				}
+				if reply, err := runner.Receive(); err != nil || !strings.HasPrefix(reply.Text, "ERR Script killed") {
+					t.Errorf("EVAL answered %v, %v", reply, err)
+				}
+			})
+		}
+	}
 }

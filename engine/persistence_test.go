@@ -53,6 +53,8 @@ func fill(t *testing.T, ask func(words ...string)) {
 	ask("SADD", "set", "a", "b", "c")
 	ask("HSET", "hash", "f", "v", "g", "w")
 	ask("ZADD", "zset", "1", "a", "2.5", "b", "-inf", "c")
+	ask("GEOADD", "places", "13.361389", "38.115556", "Palermo", "15.087269", "37.502669", "Catania")
+	ask("GEOSEARCHSTORE", "near", "places", "FROMMEMBER", "Palermo", "BYRADIUS", "100", "km")
 	for i := range 700 {
 		n := fmt.Sprint(i)
 		ask("RPUSH", "large list", strings.Repeat("e", i), n)
@@ -61,7 +63,11 @@ func fill(t *testing.T, ask func(words ...string)) {
 		ask("HSET", "large hash", "f"+n, strings.Repeat("v", i))
 		ask("ZADD", "large zset", n, "m"+n)
 		ask("XADD", "large stream", n+"-1", "f", n)
+		ask("PFADD", "dense", n, n+"a", n+"b", n+"c")
+		ask("PFADD", "sparse", n)
 	}
+	ask("PFCOUNT", "dense")
+	ask("PFMERGE", "merged", "sparse")
 	ask("XADD", "stream", "1-1", "f", "v")
 	ask("XGROUP", "CREATE", "stream", "group", "0")
 	ask("XREADGROUP", "GROUP", "group", "consumer", "STREAMS", "stream", ">")

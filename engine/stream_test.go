@@ -75,7 +75,7 @@ func (s *entrySource) text() string {
 	}
 }
 
-func connectTo(t *testing.T, dial difftest.Dial) *difftest.Conn {
+func connectTo(t testing.TB, dial difftest.Dial) *difftest.Conn {
 	t.Helper()
 	conn, err := difftest.Connect(dial)
 	if err != nil {

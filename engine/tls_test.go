@@ -104,7 +104,13 @@ func listenTLS(t *testing.T, a *authority, settings ...string) (string, *engine.
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.Open(engine.Options{Config: config})
+	return serveTLS(t, engine.Options{Config: config})
+}
+
+// serveTLS serves a new engine.
+func serveTLS(t *testing.T, options engine.Options) (string, *engine.Engine) {
+	t.Helper()
+	e, err := engine.Open(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,5 +409,30 @@ func TestRedisCLIOverTLS(t *testing.T) {
 	}
 	if output := cli("GET", "k"); strings.Contains(output, "v\n") {
 		t.Errorf("without a certificate: %s", output)
+	}
+}
+
+// TestPlainBytesOnTheTLSPortAreReported: without a word in the log nobody would find out
+// why a client without TLS gets nothing.
+func TestPlainBytesOnTheTLSPortAreReported(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	a.issue("server", &x509.Certificate{})
+	config, err := engine.ReadConfig("", "tls-auth-clients=no", "tls-cert-file="+a.path("server"), "tls-key-file="+a.path("server")+".key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan string, 10)
+	addr, _ := serveTLS(t, engine.Options{Config: config, Log: func(_ int, line string) { told <- line }})
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("*1\r\n$4\r\nPING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-told; !strings.Contains(got, conn.LocalAddr().String()) || !strings.Contains(got, `does not speak TLS`) {
+		t.Errorf("the log says %q", got)
 	}
 }

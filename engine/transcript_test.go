@@ -42,8 +42,9 @@ func TestTranscriptEngine(t *testing.T) {
 
 // TestFuzzAgainstRedis sends random requests to the engine and to Redis. The
 // environment variable SEED adds a stream; with FUZZ_FOR, a duration, each
-// stream is followed by others until it has lasted so long. How many go on at
-// a time says -parallel.
+// stream is followed by others until it has lasted so long. With FUZZ_ONLY, names
+// of groups of the grammar such as "geo hll", there are only their requests. How many
+// go on at a time says -parallel.
 func TestFuzzAgainstRedis(t *testing.T) {
 	seeds := cases.Few([]uint64{1, 2, 3, 4})
 	if text := os.Getenv("SEED"); text != "" {
@@ -76,10 +77,15 @@ func TestFuzzAgainstRedis(t *testing.T) {
 	}
 }
 
-// dial opens an engine for one test and returns how to connect to it.
+// dial opens an engine for one test, with DEBUG for its clients, and returns how to
+// connect to it.
 func dial(t testing.TB) difftest.Dial {
 	t.Helper()
-	e, err := engine.Open(engine.Options{})
+	config, err := engine.ReadConfig("", "enable-debug-command=yes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.Open(engine.Options{Config: config})
 	if err != nil {
 		t.Fatal(err)
 	}

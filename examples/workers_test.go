@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-io/signalbox"
 	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/queue"
 )
 
 // patience is how long anything may take that happens soon.
@@ -169,7 +170,13 @@ type worker struct {
 func (w *site) start(l language, flags ...string) *worker {
 	w.Helper()
 	argv := append(slices.Clone(l.argv), w.name, "--url", w.url)
-	cmd := exec.Command(argv[0], append(argv[1:], flags...)...)
+	return w.run(l, append(argv, flags...))
+}
+
+// run starts a program that writes to the site's file.
+func (w *site) run(l language, argv []string) *worker {
+	w.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
 	var stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = w.log, &stderr
 	w.must(cmd.Start())
@@ -261,6 +268,14 @@ func install(t *testing.T, addr string) {
 	}
 	defer box.Close()
 	if _, err := box.InstallFunctions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	q, err := queue.Open(t.Context(), "redis://"+addr, "any")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if _, err := q.InstallFunctions(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

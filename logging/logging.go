@@ -26,7 +26,7 @@ const Off = slog.Level(1 << 20)
 type Option func(*observer)
 
 // Level sets the level of one kind of happening. The defaults: Begun is Off; Granted, Refused and Released are Debug; Failed
-// and Renewed are Warn; Lost is Error. It does not change the level of a grant that had to wait, which SlowLevel sets.
+// Renewed and Warned are Warn; Lost is Error. It does not change the level of a grant that had to wait, which SlowLevel sets.
 func Level(what signalbox.Happening, level slog.Level) Option {
 	return func(o *observer) { o.levels[what] = level }
 }
@@ -73,7 +73,7 @@ func defaults() map[signalbox.Happening]slog.Level {
 	return map[signalbox.Happening]slog.Level{
 		signalbox.Begun: Off, signalbox.Granted: slog.LevelDebug, signalbox.Refused: slog.LevelDebug,
 		signalbox.Failed: slog.LevelWarn, signalbox.Renewed: slog.LevelWarn, signalbox.Released: slog.LevelDebug,
-		signalbox.Lost: slog.LevelError,
+		signalbox.Lost: slog.LevelError, signalbox.Warned: slog.LevelWarn,
 	}
 }
 
@@ -141,12 +141,17 @@ func text(what signalbox.Happening) string {
 		return "lease released"
 	case signalbox.Lost:
 		return "lease lost"
+	case signalbox.Warned:
+		return "server to be wary of"
 	}
 	return string(what)
 }
 
 // attributes are those that the kind of happening gives a meaning, and of the others those that are set.
 func attributes(seen *signalbox.Observation, leftOut int) []slog.Attr {
+	if seen.What == signalbox.Warned { // of no resource
+		return []slog.Attr{slog.String("error", seen.Err.Error())}
+	}
 	all := []slog.Attr{slog.String("resource", seen.Resource)}
 	if seen.ID != "" {
 		all = append(all, slog.String("id", seen.ID), slog.Int64("token", seen.Token))
@@ -167,7 +172,7 @@ func attributes(seen *signalbox.Observation, leftOut int) []slog.Attr {
 		}
 	case signalbox.Released, signalbox.Lost:
 		all = append(all, slog.Duration("hold", seen.Hold))
-	case signalbox.Begun:
+	case signalbox.Begun, signalbox.Warned:
 	}
 	if seen.Err != nil {
 		all = append(all, slog.String("error", seen.Err.Error()))

@@ -41,7 +41,7 @@ func Example() {
 	}
 	// Output:
 	// level=INFO msg="lease granted" resource=invoice:42
-	// level=ERROR msg="lease lost" resource=invoice:42 error="box closed: \"invoice:42\""
+	// level=ERROR msg="lease lost" resource=invoice:42 error="hold \"invoice:42\": box closed"
 }
 
 func must(t *testing.T, err error) {
@@ -120,7 +120,7 @@ func TestEachHappeningIsOneRecord(t *testing.T) {
 		`level=WARN msg="acquisition failed" resource=m wait=100ms error="acquire \"m\": context deadline exceeded"`,
 		`level=DEBUG msg="lease released" resource=m id=X token=X label=nightly hold=5.1s`,
 		`level=INFO msg="lease granted" resource=m id=X token=X wait=5s`,
-		`level=ERROR msg="lease lost" resource=m id=X token=X hold=H error="ended by force: \"m\""`,
+		`level=ERROR msg="lease lost" resource=m id=X token=X hold=H error="hold \"m\": ended by force"`,
 	)
 }
 

@@ -76,6 +76,9 @@ type observer struct {
 }
 
 func (o *observer) observe(seen signalbox.Observation) {
+	if seen.What == signalbox.Warned { // of no resource
+		return
+	}
 	c := o.collector.class(o.classOf(seen.Resource))
 	switch seen.What {
 	case signalbox.Begun:

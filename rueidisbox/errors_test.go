@@ -92,7 +92,7 @@ func TestAnswersAreClassified(t *testing.T) {
 		{"ERR unknown command 'EVALSHA'", ledger.ErrServer, false},
 		{"WRONGTYPE Operation against a key", ledger.ErrWrongType, false},
 	} {
-		err := release(t.Context(), t, refusing{&carrier{client}, test.text})
+		err := release(t.Context(), t, refusing{&carrier{client: client}, test.text})
 		became(t, test.text, err, test.sentinel, test.retryable, true)
 		var own *rueidis.RedisError
 		if !errors.As(err, &own) {
@@ -106,7 +106,7 @@ func TestFailuresOfConnectionsAreClassified(t *testing.T) {
 	client := newClient(t, rueidis.ClientOption{
 		InitAddress: []string{server.Addr}, DisableCache: true, PipelineMultiplex: -1, // one connection
 	})
-	over := &carrier{client}
+	over := &carrier{client: client}
 	if err := release(t.Context(), t, over); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestFailuresOfConnectionsAreClassified(t *testing.T) {
 
 	broken := make(chan error, 1)
 	go func() { broken <- release(t.Context(), t, waiting{over}) }()
-	looker := &carrier{newClient(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true})}
+	looker := &carrier{client: newClient(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true})}
 	awaitBlocked(t, looker)
 	server.Kill()
 	became(t, "a connection that broke", <-broken, ledger.ErrUnavailable, true, false)
@@ -153,7 +153,7 @@ func TestACancelIsForItsOwnRequest(t *testing.T) {
 			return dialer.DialContext(ctx, "tcp", address)
 		},
 	})
-	over := &carrier{client}
+	over := &carrier{client: client}
 	for range 20 { // the second may come too late to wait
 		server.Restart()
 		hold.Store(true)

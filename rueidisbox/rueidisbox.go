@@ -11,21 +11,22 @@
 //   - DisableCache must be set for servers without client-side caching, as for all that rueidis does; signalbox serve is
 //     one. The Box caches nothing.
 //   - PipelineMultiplex, BlockingPoolSize and the like are as free as ever. Once somebody has had to wait, the Box keeps one
-//     connection of the blocking pool, to hear of grants.
+//     connection of the blocking pool, to hear of grants; in a Cluster one to each node where somebody waits.
 //
 // # How it is built
 //
 // A transport (transport.go) puts the Box's commands into rueidis' and its replies into plain values; listen.go is the
-// subscription; errors.go says what the errors of rueidis mean. Package internal/transport says what they must be.
+// subscription, shards.go that to a Cluster; errors.go says what the errors of rueidis mean. Package internal/transport says what they must be.
 package rueidisbox
 
 import (
 	"github.com/redis/rueidis"
 
 	"github.com/signalbox-io/signalbox"
+	"github.com/signalbox-io/signalbox/internal/transport/over"
 )
 
 // New returns a Box over a client that stays the caller's. Close the Box first, then the client.
 func New(client rueidis.Client, options ...signalbox.Option) *signalbox.Box {
-	return signalbox.NewOver(&carrier{client}, options...)
+	return over.New(&carrier{client: client}, options...)
 }

@@ -7,18 +7,18 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"github.com/signalbox-io/signalbox/conformance"
 	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/internal/leak"
 	"github.com/signalbox-io/signalbox/internal/transport"
 )
 
 // The suites wait more than they work, so they run beside each other, and leaks are looked for when both are over. What
 // rueidis itself leaves asleep is not ours: the client of a Cluster looks at it once more, up to a second after it was closed.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+	leak.Main(m, "github.com/redis/rueidis.(*call).DelayDo.func1")
 }
 
 // newClient returns a client as its users make one, closed at the end of the test.
@@ -43,7 +43,7 @@ func exercise(t *testing.T, option rueidis.ClientOption) {
 			}
 		})
 		return looker
-	}, func(t *testing.T) transport.Transport { return &carrier{newClient(t, option)} })
+	}, func(t *testing.T) transport.Transport { return &carrier{client: newClient(t, option)} })
 }
 
 func TestRedis(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 // it elsewhere, or when they had not been sent.
 type carrier struct {
 	client rueidis.Client
+	slots  slots // of a Cluster
 }
 
 // Do is part of transport.Transport.
@@ -32,6 +33,16 @@ func (c *carrier) Pipeline(ctx context.Context, commands []transport.Command) []
 	ctx, done := heard(ctx)
 	defer done()
 	return c.values(ctx, c.client.DoMulti(ctx, buildAll(c.client.B(), commands)...))
+}
+
+// Server is part of transport.Transport: in a Cluster the slot, which rueidis alone knows the server of. It shares its
+// connections among slots by itself.
+func (c *carrier) Server(key string) string {
+	if c.client.Mode() != rueidis.ClientModeCluster {
+		return ""
+	}
+	get := c.client.B().Arbitrary("get").Keys(key).Build()
+	return strconv.Itoa(int(get.Slot()))
 }
 
 // togetherMost bounds commands that belong together under a context without a deadline. rueidis lets those that may block
@@ -73,7 +84,7 @@ func (c *carrier) EachPrimary(ctx context.Context, visit func(context.Context, t
 		return visit(ctx, c)
 	}
 	for _, client := range c.client.Nodes() {
-		node := &carrier{client}
+		node := &carrier{client: client}
 		info, err := node.Do(ctx, transport.Command{Words: []any{"info", "replication"}})
 		if err != nil {
 			return err
@@ -131,11 +142,11 @@ func text(word any) string {
 	return fmt.Sprint(word)
 }
 
-// heard returns a context whose deadline rueidis hears. On a connection that is shared it waits for Done alone, which a
-// context may not have though it has a deadline.
+// heard returns a context whose deadline rueidis hears. On a connection that is shared it waits for Done alone, which may
+// be closed later than at the deadline, or never.
 func heard(ctx context.Context) (context.Context, context.CancelFunc) {
 	until, limited := ctx.Deadline()
-	if !limited || ctx.Done() != nil {
+	if !limited {
 		return ctx, func() {}
 	}
 	return context.WithDeadline(ctx, until)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
+	"github.com/signalbox-io/signalbox/internal/leak"
 	"github.com/signalbox-io/signalbox/internal/transport"
 	"github.com/signalbox-io/signalbox/internal/transport/transporttest"
 )
@@ -33,7 +33,7 @@ func TestTransport(t *testing.T) {
 		"no retry":           func(o *rueidis.ClientOption) { o.DisableRetry = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			defer leak.Check(t)()
 			transporttest.Exercise(t, func(t *testing.T, dial func() (net.Conn, error)) (transport.Transport, func()) {
 				option := options(dial)
 				change(&option)
@@ -41,7 +41,7 @@ func TestTransport(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return &carrier{client}, client.Close
+				return &carrier{client: client}, client.Close
 			})
 		})
 	}
@@ -49,7 +49,7 @@ func TestTransport(t *testing.T) {
 
 func TestTransportInCluster(t *testing.T) {
 	transporttest.ExerciseCluster(t, func(t *testing.T, addrs []string, dial func(string) (net.Conn, error)) transport.Transport {
-		return &carrier{newClient(t, rueidis.ClientOption{
+		return &carrier{client: newClient(t, rueidis.ClientOption{
 			InitAddress: addrs,
 			DialCtxFn: func(_ context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 				return dial(addr)

@@ -106,7 +106,7 @@ func (o *observer) observe(seen signalbox.Observation) {
 		o.waited(&seen)
 	case signalbox.Released, signalbox.Lost:
 		o.held(&seen)
-	case signalbox.Begun, signalbox.Renewed:
+	case signalbox.Begun, signalbox.Renewed, signalbox.Warned:
 	}
 }
 

@@ -54,11 +54,15 @@ func usage(format string, args ...any) error {
 
 // app is what all subcommands share.
 type app struct {
-	url    string
-	json   bool
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
+	url     string
+	socket  string   // of the private local engine, "" if the flag is not given
+	private *private // that the box is on, nil with a URL
+	mark    *mark    // of what `run` holds there
+	queue   string   // the name of one, of the commands under queue
+	json    bool
+	stdin   io.Reader
+	stdout  io.Writer
+	stderr  io.Writer
 }
 
 // Main runs the program and returns its exit status.
@@ -97,15 +101,22 @@ func status(err error) int {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "signalbox",
-		Short: "Locks and fair semaphores across processes and machines",
-		Long: `Locks and fair semaphores across processes and machines: at most N at a time,
-in the order of arrival, on your Redis or Valkey or with nothing installed.
+		Short: "Locks, fair semaphores and task queues across processes and machines",
+		Long: `Locks, fair semaphores and task queues across processes and machines: at most N
+at a time, in the order of arrival, on your Redis or Valkey or with nothing installed.
 
-Without --url the commands on one machine meet in a private local engine, which
-starts on demand and ends itself when nobody needs it.`,
+Without --url the commands of one user on one machine meet in a private local engine,
+which starts on demand and ends itself when nobody needs it. It is found by its folder:
+$SIGNALBOX_STATE, else $XDG_STATE_HOME/signalbox, else ~/.local/state/signalbox. So
+commands with another HOME or XDG_STATE_HOME (cron, sudo, containers) do not meet it,
+and do not exclude each other: give all of them the same --socket, or $SIGNALBOX_SOCKET,
+in a folder that only you can write. The engine keeps everything in memory.`,
 		Example: `  signalbox run --limit 2 downloads -- wget https://example.org/big
   signalbox run --no-wait nightly-report -- ./report.sh
-  signalbox ls`,
+  signalbox ls
+  signalbox queue push crawl '"https://example.org"' --key example.org
+  signalbox queue work crawl --slots 4 -- ./crawl.sh`,
+		Version:      versionOf(),
 		SilenceUsage: true, SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -129,16 +140,27 @@ starts on demand and ends itself when nobody needs it.`,
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.url, "url", "", "server that keeps the permits (default $SIGNALBOX_URL, else the private local engine):\n"+
 		"redis://, rediss:// (TLS), unix://, redis+sentinel://, redis+cluster://")
+	flags.StringVar(&a.socket, "socket", "", "Unix socket by which commands meet in the same private local engine\n"+
+		"(default $SIGNALBOX_SOCKET, else one in the state folder; see signalbox help)")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		switch changed := cmd.Flags().Changed; {
+		case changed("socket") && a.socket == "":
+			return usage("--socket must name a socket, such as --socket ~/signalbox/engine.sock")
+		case changed("socket") && a.url != "":
+			return usage("--socket and --url exclude each other: a server behind a socket is --url unix://PATH")
+		}
+		return nil
+	}
 	flags.BoolVar(&a.json, "json", false, "print JSON for programs")
 	root.AddCommand(a.runCommand(), a.lsCommand(), a.inspectCommand(), a.resizeCommand(), a.releaseCommand(), a.serveCommand(), a.versionCommand(),
 		a.functionsCommand(), a.watchCommand(), a.deadlocksCommand(), a.topCommand(), a.checkAOFCommand(), a.checkRDBCommand(),
-		a.benchCommand(), a.raceCommand(), a.backupCommand(), a.restoreCommand())
+		a.benchCommand(), a.raceCommand(), a.backupCommand(), a.restoreCommand(), a.queueCommand(), a.replicasCommand(), a.doctorCommand(), a.moveCommand(), a.manualCommand())
 	return root
 }
 
 // server is the URL that was asked for, "" for the private local engine.
 func (a *app) server() string {
-	if a.url != "" {
+	if a.url != "" || a.socket != "" {
 		return a.url
 	}
 	return os.Getenv("SIGNALBOX_URL")
@@ -148,14 +170,22 @@ func (a *app) server() string {
 // started if it does not run, unless start is false, when errNotRunning is
 // returned.
 func (a *app) open(ctx context.Context, start bool) (*signalbox.Box, error) {
+	return connect(ctx, a, start, func(url string) (*signalbox.Box, error) {
+		return signalbox.Open(ctx, url, signalbox.Observe(a.beWary))
+	})
+}
+
+// connect opens what is behind the URL of the server that was asked for.
+func connect[T any](ctx context.Context, a *app, start bool, open func(url string) (T, error)) (opened T, err error) {
 	if url := a.server(); url != "" {
-		box, err := signalbox.Open(ctx, url)
-		return box, unavailable(err)
+		opened, err = open(url)
+		return opened, unavailable(err)
 	}
-	private, err := findPrivate()
+	private, err := a.findPrivate()
 	if err != nil {
-		return nil, err
+		return opened, err
 	}
+	a.private = private
 	for again := true; ; again = false {
 		if start {
 			err = private.start(ctx)
@@ -163,13 +193,20 @@ func (a *app) open(ctx context.Context, start bool) (*signalbox.Box, error) {
 			err = private.ping(ctx)
 		}
 		if err != nil {
-			return nil, err
+			return opened, err
 		}
-		box, err := signalbox.Open(ctx, private.url())
+		opened, err = open(private.url())
 		// An idle engine may have ended itself between the two.
 		if err == nil || !again || ctx.Err() != nil {
-			return box, unavailable(err)
+			return opened, unavailable(err)
 		}
+	}
+}
+
+// beWary says what a server is not to be relied on for.
+func (a *app) beWary(seen signalbox.Observation) {
+	if seen.What == signalbox.Warned {
+		fmt.Fprintf(a.stderr, "signalbox: %v\n", seen.Err)
 	}
 }
 

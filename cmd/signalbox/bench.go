@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/signalbox-io/signalbox"
-	"github.com/signalbox-io/signalbox/internal/benchmark"
+	"github.com/signalbox-io/signalbox/cmd/signalbox/internal/benchmark"
 )
 
 // benchFlags are the flags of `bench` and what is below it.
@@ -23,7 +23,7 @@ type benchFlags struct {
 	duration time.Duration
 	full     bool
 	rounds   int
-	svg, png string
+	svg      string
 	skew     time.Duration
 	settings benchmark.Settings
 }
@@ -65,8 +65,7 @@ semaphores, notes}; docs/bench.md has the fields.`,
 	flags.DurationVar(&f.duration, "duration", f.duration, "how long each cell of a table is measured")
 	flags.BoolVar(&f.full, "full", false, "measure each cell for 10s, as the book did")
 	flags.IntVar(&f.rounds, "rounds", f.rounds, "measure everything so many times; tables have medians")
-	flags.StringVar(&f.svg, "svg", "", "draw charts into a file, as SVG")
-	flags.StringVar(&f.png, "png", "", "draw charts into a file, as PNG")
+	flags.StringVar(&f.svg, "svg", "", "draw a chart of each part into a file, as SVG")
 	cmd.AddCommand(a.benchLocksCommand(f), a.benchPipeliningCommand(f), a.benchCommandsCommand(f), a.benchSemaphoresCommand(f))
 	return cmd
 }
@@ -132,15 +131,15 @@ func (a *app) benchParts(f *benchFlags, parts ...benchmark.Part) func(*cobra.Com
 		if err := f.check(cmd.Flags()); err != nil {
 			return err
 		}
-		charts, err := openCharts(f.svg, f.png)
+		chart, err := openChart(f.svg)
 		if err != nil {
 			return err
 		}
 		report, err := a.bench(cmd.Context(), f.settings, parts)
 		if err != nil {
-			return errors.Join(err, charts.abandon())
+			return errors.Join(err, chart.abandon())
 		}
-		if err := charts.draw(report); err != nil {
+		if err := chart.draw(report); err != nil {
 			return err
 		}
 		if a.json {

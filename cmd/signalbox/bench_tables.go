@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/signalbox-io/signalbox/internal/benchmark"
+	"github.com/signalbox-io/signalbox/cmd/signalbox/internal/benchmark"
 )
 
 // printReport is a report as people read it: what was measured and where, then the tables.

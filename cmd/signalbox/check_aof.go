@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -126,13 +124,8 @@ func (a *app) cutAOF(out *checkAOFJSON, path string, size int64, f checkAOFFlags
 		return nil
 	}
 	if !f.yes {
-		if !isTerminal(a.stdin) {
-			return usage("nothing was changed: nobody is there to be asked; give --yes")
-		}
-		fmt.Fprintf(a.stderr, "%s: cut off %d bytes for good? [y/N] ", printable(path), out.Discard.Bytes)
-		answer, err := bufio.NewReader(a.stdin).ReadString('\n')
-		if err != nil || !strings.EqualFold(strings.TrimSpace(answer), "y") {
-			return fmt.Errorf("%s: nothing was changed", printable(path))
+		if err := a.consent(printable(path), fmt.Sprintf("cut off %d bytes for good?", out.Discard.Bytes)); err != nil {
+			return err
 		}
 	}
 	if err := check.Trim(path, size); err != nil {

@@ -54,6 +54,6 @@ func (c *child) kill()            { _ = c.process.Kill() } // that it has ended 
 func (c *child) terminate()       { c.kill() }
 func (c *child) resume()          {}
 func (c *child) stop(state) bool  { return false }
-func (c *child) groupLives() bool { return false }
+func (c *child) left() []int      { return nil }
 
 func passInterruptOn() {}

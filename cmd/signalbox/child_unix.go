@@ -14,11 +14,11 @@ import (
 	"golang.org/x/term"
 )
 
-// A child is the command under a permit, the leader of a process group of its own, so that all it starts can be ended
-// with it.
+// A child is the command under a permit, the leader of a process group of its own, so that signals reach all it starts.
+// What leaves the group is in the containment all the same, where the system has one (see contain_linux.go).
 //
 // One goroutine on a thread of its own starts it and waits for it. The thread matters: Linux kills the child when the
-// thread that started it dies (see child_linux.go), so it must live as long as the child. Waiting by hand instead of
+// thread that started it dies (see contain_linux.go), so it must live as long as the child. Waiting by hand instead of
 // through os/exec shows stops too, which the job control of shells is made of.
 //
 // The terminal. A terminal belongs to one group at a time, the foreground: it gets Ctrl-C, and it alone may read. The
@@ -28,6 +28,7 @@ import (
 type child struct {
 	states   chan state
 	group    int // the id of the process group, and of the child
+	inside   *containment
 	terminal *terminal
 	endedBy  syscall.Signal // set before the last state is sent
 }
@@ -50,20 +51,21 @@ func ends(s os.Signal) bool {
 }
 
 func startChild(path string, argv, environment []string) (*child, error) {
-	c := &child{states: make(chan state, 1), terminal: openTerminal()}
+	c := &child{states: make(chan state, 1), terminal: openTerminal(), inside: newContainment()}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		attributes := &syscall.SysProcAttr{Setpgid: true}
-		dieWithParent(attributes)
-		cmd := &exec.Cmd{
-			Path: path, Args: argv, Env: environment, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: attributes,
-		}
-		err := cmd.Start()
-		if err == nil {
-			c.group = cmd.Process.Pid
-		}
+		err := c.inside.start(func(attributes *syscall.SysProcAttr) error {
+			cmd := &exec.Cmd{
+				Path: path, Args: argv, Env: environment, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: attributes,
+			}
+			err := cmd.Start()
+			if err == nil {
+				c.group = cmd.Process.Pid
+			}
+			return err
+		})
 		started <- err
 		if err == nil {
 			c.wait()
@@ -71,6 +73,7 @@ func startChild(path string, argv, environment []string) (*child, error) {
 	}()
 	if err := <-started; err != nil {
 		c.terminal.close()
+		c.inside.close()
 		return nil, err
 	}
 	if term.IsTerminal(0) && term.IsTerminal(1) && c.terminal.give(c.group) {
@@ -80,13 +83,15 @@ func startChild(path string, argv, environment []string) (*child, error) {
 	return c, nil
 }
 
-// wait reports each stop, and the end.
+// wait reports each stop, and the end. Orphans that the containment has adopted are collected on the way.
 func (c *child) wait() {
+	whom := c.inside.reaped(c.group)
 	for {
 		var status unix.WaitStatus
-		_, err := unix.Wait4(c.group, &status, unix.WUNTRACED, nil)
+		id, err := unix.Wait4(whom, &status, unix.WUNTRACED, nil)
 		switch {
 		case err == unix.EINTR: // system calls return bare numbers
+		case err == nil && id != c.group:
 		case err != nil:
 			c.states <- state{status: exitFailure}
 			return
@@ -107,6 +112,7 @@ func (c *child) wait() {
 func (c *child) close() (interrupted bool) {
 	ours := c.terminal.takeBack()
 	c.terminal.close()
+	c.inside.close()
 	return ours && c.endedBy == unix.SIGINT
 }
 
@@ -132,18 +138,23 @@ func (c *child) signal(s os.Signal) {
 	}
 }
 
-func (c *child) kill() { c.send(unix.SIGKILL) }
+// kill ends the child and all that it has started. It may have to be repeated, until nobody is left.
+func (c *child) kill() {
+	c.send(unix.SIGKILL)
+	c.inside.kill(c.group)
+}
 
-// terminate asks the group to end. A stopped process hears that only when it goes on.
+// terminate asks them to end. A stopped process hears that only when it goes on.
 func (c *child) terminate() {
 	c.send(unix.SIGTERM)
 	c.send(unix.SIGCONT)
+	c.inside.terminate(c.group)
 }
 
 func (c *child) resume() { c.send(unix.SIGCONT) }
 
-// groupLives reports whether anybody is left in the group.
-func (c *child) groupLives() bool { return unix.Kill(-c.group, 0) == nil }
+// left lists the processes that the child has left behind, by their ids. The child itself has ended.
+func (c *child) left() []int { return c.inside.left(c.group) }
 
 // stop answers the stop of the child: one that reached for the terminal gets it, if it is ours to give; after any other
 // signalbox stops as well, and stop returns true when it goes on.

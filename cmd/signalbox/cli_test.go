@@ -35,7 +35,7 @@ import (
 //	until PATTERN COMMAND…        run a command until its output matches
 //	untilfile FILE                wait for a file
 //	signal SIG holder|queue NAME  signal the signalbox that holds NAME, or waits first for it
-//	redis ARGUMENT…               start a redis-server, and set $REDIS to its address, $HOST and $PORT
+//	redis ARGUMENT…               start a redis-server, and set $REDIS to its address, $HOST and $PORT; FREEPORT is a port
 //	serving FILE                  wait for the output of serve --json, and set $TCP, $TLS, $SERVER (its process id)
 //	certificate NAME              make NAME.pem and NAME.key, for 127.0.0.1
 
@@ -44,25 +44,53 @@ const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"signalbox": func() { os.Exit(Main(context.Background(), os.Args[1:])) },
-		"record":    record,
-		"circle":    circle,
+		"signalbox": func() {
+			leaveOutCgroup()
+			os.Exit(Main(context.Background(), os.Args[1:]))
+		},
+		"record": record,
+		"circle": circle,
 	})
 }
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+	params := scriptParams(t, "")
+	params.Dir = "testdata/script"
+	testscript.Run(t, params)
+}
+
+// TestQueueScriptsOnRedis runs the scripts about queues once more, on a server.
+func TestQueueScriptsOnRedis(t *testing.T) {
+	files, err := filepath.Glob("testdata/script/queue-*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			params := scriptParams(t, "redis://"+difftest.Redis(t).Addr)
+			params.Files = []string{file}
+			testscript.Run(t, params)
+		})
+	}
+}
+
+func scriptParams(t *testing.T, url string) testscript.Params {
+	return testscript.Params{
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SIGNALBOX_STATE", filepath.Join(env.WorkDir, "state"))
-			env.Setenv("SIGNALBOX_URL", "")
+			env.Setenv("SIGNALBOX_URL", url)
 			env.Defer(func() { stopEngine(t, env) })
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"status": exitsWith, "until": until, "untilfile": untilFile, "signal": signalOwner, "serving": serving,
-			"certificate": certificate, "report": checkReport, "pictures": checkPictures,
+			"certificate": certificate, "report": checkReport, "picture": checkPicture,
 			"redis": func(ts *testscript.TestScript, _ bool, args []string) {
+				for i, arg := range args {
+					if arg == "FREEPORT" {
+						args[i] = difftest.FreePort(t)
+					}
+				}
 				addr := difftest.Redis(t, args...).Addr
 				host, port, err := net.SplitHostPort(addr)
 				ts.Check(err)
@@ -71,7 +99,7 @@ func TestScripts(t *testing.T) {
 				ts.Setenv("PORT", port)
 			},
 		},
-	})
+	}
 }
 
 func stopEngine(t *testing.T, env *testscript.Env) {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/signalbox-io/signalbox"
@@ -23,6 +24,7 @@ type guard struct {
 	grace time.Duration
 	cause error // why the command was ended, nil if it was not
 	final bool  // SIGKILL has been sent
+	left  []int // the processes that could not be ended
 
 	first      time.Time     // the deadline before any renewal
 	firstGrace time.Duration // the grace until then: a lease that was handed over is short before it is confirmed
@@ -120,23 +122,37 @@ func (g *guard) end() {
 	g.final = true
 }
 
-// sweep ends what the command has left in its group, if it was ended for the lease: until the grace is over they may
-// end by themselves.
+// killPatience is for how long one and the same processes are waited for that were killed. The kernel takes longer only over a process that
+// waits for a device, and it does not let us kill one that has become another user (sudo).
+const killPatience = 5 * time.Second
+
+// sweep ends what the command has left, if it was ended for the lease: until the grace is over they may end by
+// themselves.
 func (g *guard) sweep() {
-	if g.cause == nil || g.final {
+	if g.cause == nil {
 		return
 	}
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for g.child.groupLives() {
+	var since time.Time
+	for left := g.child.left(); len(left) > 0; left = g.child.left() {
+		if !g.final || !slices.Equal(left, g.left) {
+			g.left, since = left, time.Now()
+		}
+		if g.final {
+			if time.Since(since) > killPatience {
+				return
+			}
+			g.child.kill()
+		}
 		select {
 		case <-look.C:
 		case <-g.kill.C:
 			g.end()
-			return
 		case <-g.done:
+			g.done = nil
 			g.end()
-			return
 		}
 	}
+	g.left = nil
 }

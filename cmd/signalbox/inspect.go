@@ -46,6 +46,7 @@ type waitingJSON struct {
 func (a *app) inspectCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "inspect NAME", Short: "Show who holds a resource and who waits for it", Args: exactly("NAME"),
+		ValidArgsFunction: a.completed(1, nil),
 		Long: `Show who holds a resource and who waits for it, in the order of the queue.
 
 JSON: {resource, now, limit, limit_by_operator, held, leases, waiting, last_token,

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,12 +27,15 @@ const operatorNote = "* set by an operator; cleared with signalbox resize NAME -
 
 func (a *app) lsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "ls", Short: "List what is held, waited for, or limited by an operator", Args: exactly(),
-		Long: `List the resources that are held, waited for, or limited by an operator.
+		Use: "ls [PATTERN...]", Short: "List what is held, waited for, or limited by an operator", ValidArgsFunction: a.completed(0, nil),
+		Long: `List the resources that are held, waited for, or limited by an operator: all, or those
+whose names match one of the patterns, in which * stands for anything and ? for any one
+character.
 
 JSON: a list of {resource, limit, limit_by_operator, held, leases, waiting};
 held counts permits, leases the holders.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Example: `  signalbox ls 'downloads*' deploy`,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.look(cmd.Context(), func(box *signalbox.Box) error {
 				if box == nil {
 					return a.printList(nil)
@@ -39,10 +44,18 @@ held counts permits, leases the holders.`,
 				if err != nil {
 					return err
 				}
-				return a.printList(states)
+				return a.printList(slices.DeleteFunc(states, func(s signalbox.State) bool { return len(args) > 0 && !matches(args, s.Resource) }))
 			})
 		},
 	}
+}
+
+// matches says whether a name is like one of the patterns.
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		as := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))
+		return regexp.MustCompile("(?s)^" + as + "$").MatchString(name) // quoted, so it compiles
+	})
 }
 
 func (a *app) printList(states []signalbox.State) error {

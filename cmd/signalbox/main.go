@@ -2,12 +2,14 @@
 // engine. See `signalbox help`.
 //
 // One file per subcommand; beside them app.go (what all share), terminal.go
-// (how things look), who.go (how leases and limits are told), private.go (the
-// local engine that starts on demand), and for run: runflags.go (what is asked
+// (how things look), who.go (how leases and limits are told), private.go and
+// private_life.go (the local engine that starts on demand), and for run: runflags.go (what is asked
 // for), waiting.go (what is said while it waits), child_*.go (the process
-// group under a permit, per operating system) and guard.go (ends the group
+// group under a permit, per operating system), contain_*.go and
+// cgroup_linux.go (what leaves the group) and guard.go (ends the command
 // before its lease). For bench: bench_engine.go (the engine that it measures),
-// bench_tables.go and bench_charts.go. The next subcommand is a file with a
+// bench_tables.go and bench_chart.go. For queue: queue.go (what its commands share), queue_*.go.
+// For replicas and doctor: servers.go (whom they ask), doctor_*.go. The next subcommand is a file with a
 // method of app that returns its cobra.Command, listed in app.root, and a
 // script in testdata/script.
 package main

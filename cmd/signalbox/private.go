@@ -22,15 +22,20 @@ import (
 // socket, which the first of them starts and which ends itself when it has been idle for a while. Its folder holds
 //
 //	engine.sock  the socket; elsewhere if the path does not fit
-//	engine.lock  locked by the engine as long as it lives; holds its process id
+//	engine.lock  locked by the engine as long as it lives; holds its process id, unless it was ended
 //	start.lock   locked by whoever starts or ends the engine, so that two starting at once get one engine
 //	engine.log   what the last engine had to say
+//	held-…       of holders, see private_life.go
+//
+// With --socket the socket is where it says, and the others stand beside it: whoever names the same socket meets in
+// one engine, whatever else is in his environment.
 //
 // The locks are the kernel's (flock): they end with their process, however it ends, so nothing here can be stale but the
 // socket, which the next engine replaces.
 type private struct {
 	folder string
 	socket string
+	named  bool // by --socket or SIGNALBOX_SOCKET
 }
 
 // errNotRunning: no private engine runs.
@@ -45,7 +50,13 @@ const (
 )
 
 // findPrivate finds the folder and makes it.
-func findPrivate() (*private, error) {
+func (a *app) findPrivate() (*private, error) {
+	if a.socket != "" {
+		return namedPrivate("--socket", a.socket)
+	}
+	if socket := os.Getenv("SIGNALBOX_SOCKET"); socket != "" {
+		return namedPrivate("SIGNALBOX_SOCKET", socket)
+	}
 	folder, err := stateFolder()
 	if err == nil {
 		folder, err = filepath.Abs(folder)
@@ -54,15 +65,59 @@ func findPrivate() (*private, error) {
 		err = ownFolder(folder)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the private local engine has no place to be: %w; set SIGNALBOX_STATE to a folder of your own, or give a server with --url", err)
+		return nil, noPlace(err)
 	}
 	socket := filepath.Join(folder, "engine.sock")
-	if len(socket) > maxSocketPath || strings.ContainsAny(socket, "?@,%#") {
+	if len(socket) > maxSocketPath || strings.ContainsAny(socket, notInURL) {
 		if socket, err = shortSocket(folder); err != nil {
 			return nil, err
 		}
 	}
-	return &private{folder, socket}, nil
+	return &private{folder: folder, socket: socket}, nil
+}
+
+// notInURL cannot be in the path of a socket that stands in a URL.
+const notInURL = "?@,%#"
+
+// namedPrivate is the engine behind a socket that was named.
+func namedPrivate(by, name string) (*private, error) {
+	socket, err := filepath.Abs(name)
+	if err != nil {
+		return nil, noPlace(err)
+	}
+	info, err := os.Stat(socket)
+	switch {
+	case strings.HasSuffix(name, "/") || err == nil && info.IsDir():
+		return nil, usage("%s %s is a folder: give the path of a socket in it", by, printable(name))
+	case len(socket) > maxSocketPath:
+		return nil, usage("%s %s has %d bytes, and the path of a socket at most %d: give a shorter one",
+			by, printable(socket), len(socket), maxSocketPath)
+	case strings.ContainsAny(socket, notInURL) || printable(socket) != socket:
+		return nil, usage("%s %s: the path of the socket must have none of %s, and nothing that cannot be printed",
+			by, printable(socket), notInURL)
+	case err == nil && info.Mode()&os.ModeSocket == 0:
+		return nil, usage("%s %s is there already and is not a socket: give another path", by, printable(socket))
+	}
+	folder := filepath.Dir(socket)
+	if err := ownFolder(folder); err != nil {
+		return nil, noPlace(fmt.Errorf("%s: %w", by, err))
+	}
+	return &private{folder: folder, socket: socket, named: true}, nil
+}
+
+// noPlace says what to do when the engine cannot be where it should.
+func noPlace(err error) error {
+	return &exitError{exitUnavailable, fmt.Errorf("the private local engine has no place to be: %w; "+
+		"set SIGNALBOX_STATE to a folder of your own, name a socket in one with --socket, or give a server with --url", err)}
+}
+
+// blocked names the folder in which something could not be written.
+func (p *private) blocked(err error) error {
+	advice := "set SIGNALBOX_STATE to another folder, or name a socket in one with --socket"
+	if isFull(err) {
+		advice = "make room there, or " + advice
+	}
+	return &exitError{exitUnavailable, fmt.Errorf("the private local engine cannot write to its folder %s: %w; %s", printable(p.folder), err, advice)}
 }
 
 func stateFolder() (string, error) {
@@ -99,17 +154,26 @@ func (p *private) url() string {
 	return u.String()
 }
 
+// dial returns errNotRunning if nobody listens.
+func (p *private) dial(ctx context.Context) (net.Conn, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", p.socket)
+	if isNobody(err) {
+		return nil, errNotRunning
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the private local engine in %s: %w", p.folder, err)
+	}
+	return conn, nil
+}
+
 // ping asks the engine for an answer. It returns errNotRunning if there is none.
 func (p *private) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pingWithin)
 	defer cancel()
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", p.socket)
+	conn, err := p.dial(ctx)
 	if err != nil {
-		if isNobody(err) {
-			return errNotRunning
-		}
-		return fmt.Errorf("the private local engine in %s: %w", p.folder, err)
+		return err
 	}
 	defer conn.Close() //nolint:errcheck // nothing is left to be sent
 	deadline, _ := ctx.Deadline()
@@ -146,7 +210,15 @@ func (p *private) start(ctx context.Context) error {
 	if err := p.ping(ctx); !errors.Is(err, errNotRunning) {
 		return err // another has started it meanwhile
 	}
+	// The engine could not say that the disk is full: its log is on it.
+	if err := starting.write(strconv.Itoa(os.Getpid()) + "\n"); err != nil {
+		return p.blocked(err)
+	}
 	ended, err := p.spawn()
+	var given *exitError
+	if errors.As(err, &given) {
+		return err
+	}
 	if err != nil {
 		return &exitError{exitUnavailable, fmt.Errorf("the private local engine could not be started: %w", err)}
 	}
@@ -161,7 +233,7 @@ func (p *private) spawn() (<-chan struct{}, error) {
 	}
 	log, err := os.OpenFile(p.file("engine.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, p.blocked(err)
 	}
 	defer log.Close() //nolint:errcheck // the engine has it, we wrote nothing
 	cmd := exec.Command(program)
@@ -169,6 +241,9 @@ func (p *private) spawn() (<-chan struct{}, error) {
 	cmd.Dir = p.folder
 	// The engine lives on: it gets what it needs to find its folder, and not the secrets that may be in the rest.
 	cmd.Env = []string{"SIGNALBOX_STATE=" + p.folder}
+	if p.named {
+		cmd.Env = []string{"SIGNALBOX_SOCKET=" + p.socket}
+	}
 	for _, name := range []string{"HOME", "TMPDIR", "XDG_RUNTIME_DIR"} {
 		if value, ok := os.LookupEnv(name); ok {
 			cmd.Env = append(cmd.Env, name+"="+value)
@@ -226,7 +301,12 @@ func (p *private) lastWords() string {
 	return "; the end of its log " + p.file("engine.log") + ":\n  " + strings.Join(lines[max(0, len(lines)-most):], "\n  ")
 }
 
-func (p *private) file(name string) string { return filepath.Join(p.folder, name) }
+func (p *private) file(name string) string {
+	if p.named {
+		return p.socket + "." + name
+	}
+	return filepath.Join(p.folder, name)
+}
 
 // lock waits for a lock of the folder.
 func (p *private) lock(ctx context.Context, name string) (*fileLock, error) {
@@ -234,8 +314,11 @@ func (p *private) lock(ctx context.Context, name string) (*fileLock, error) {
 	defer tick.Stop()
 	for {
 		lock, err := tryLock(p.file(name))
-		if lock != nil || err != nil {
-			return lock, err
+		if err != nil {
+			return nil, p.blocked(err)
+		}
+		if lock != nil {
+			return lock, nil
 		}
 		select {
 		case <-tick.C:

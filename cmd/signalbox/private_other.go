@@ -17,6 +17,8 @@ const maxSocketPath = 103
 
 func isNobody(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
+func isFull(error) bool { return false }
+
 func ownFolder(string) error { return errNoPrivate }
 
 func listenUnix(string) (net.Listener, error) { return nil, errNoPrivate }

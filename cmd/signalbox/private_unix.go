@@ -24,6 +24,11 @@ func isNobody(err error) bool {
 		errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }
 
+// isFull reports whether there was no room for what was to be written.
+func isFull(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
+}
+
 // ownFolder makes a folder that only this user can use, and refuses one that others can write: they could put a socket
 // of their own there.
 func ownFolder(path string) error {

@@ -30,12 +30,19 @@ lets time pass and sets clocks wrong. All schedules within the bounds are search
 then some random ones beyond. For each promise of the algorithm that can be broken
 the shortest schedule is shown that breaks it. No server is needed.
 
-The algorithms are those of Redis in Action and of a talk, as published, and the
-ledger on which this program's own locks are built; see signalbox race --list.
+The algorithms are those of Redis in Action and of a talk, as published, the ledger
+on which this program's own locks are built, and its queue; see signalbox race --list.
 
 Exit status: 1 if a promise is broken, 0 if none is.`,
 		Example: `  signalbox race fair-semaphore
-  signalbox race ledger --faults 2 --schedules 0`,
+  signalbox race ledger --schedules 0
+  signalbox race queue`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) (offers []string, _ cobra.ShellCompDirective) {
+			for _, algorithm := range racelab.All() {
+				offers = append(offers, algorithm.Name+"\t"+algorithm.Summary)
+			}
+			return offers, cobra.ShellCompDirectiveNoFileComp
+		},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.list {
 				return nil

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +11,7 @@ import (
 func (a *app) releaseCommand() *cobra.Command {
 	var all, yes bool
 	cmd := &cobra.Command{
-		Use: "release NAME ID | release NAME --all", Short: "End leases by hand",
+		Use: "release NAME ID | release NAME --all", Short: "End leases by hand", ValidArgsFunction: a.completed(1, idsOf),
 		Long: `End the lease of an id, or send the waiter of that id away; with --all, end every
 lease of the resource. Ids are shown by signalbox inspect NAME. Whoever held the
 lease is told, and may go on until it notices.
@@ -41,8 +39,10 @@ func (a *app) release(cmd *cobra.Command, box *signalbox.Box, args []string, all
 	if err != nil {
 		return err
 	}
-	if !yes && isTerminal(a.stdin) && state.Leases > 0 && !a.confirmed(state, args, all) {
-		return &exitError{exitFailure, fmt.Errorf("%s: nothing was released", printable(name))}
+	if !yes && state.Leases > 0 {
+		if err := a.consent(printable(name), endOf(state, args, all)); err != nil {
+			return err
+		}
 	}
 	ended := 0
 	if all {
@@ -66,8 +66,8 @@ func (a *app) release(cmd *cobra.Command, box *signalbox.Box, args []string, all
 	return err
 }
 
-// confirmed asks the person at the terminal.
-func (a *app) confirmed(state signalbox.State, args []string, all bool) bool {
+// endOf asks whether leases are to end.
+func endOf(state signalbox.State, args []string, all bool) (question string) {
 	whom, whose := count(state.Leases, "lease"), "Their holders"
 	if state.Leases == 1 || !all {
 		whose = "Its holder"
@@ -80,7 +80,5 @@ func (a *app) confirmed(state signalbox.State, args []string, all bool) bool {
 			}
 		}
 	}
-	fmt.Fprintf(a.stderr, "%s: end %s? %s may still be at work. [y/N] ", printable(state.Resource), whom, whose)
-	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
-	return err == nil && strings.EqualFold(strings.TrimSpace(answer), "y")
+	return fmt.Sprintf("end %s? %s may still be at work.", whom, whose)
 }

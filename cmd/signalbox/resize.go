@@ -13,6 +13,7 @@ func (a *app) resizeCommand() *cobra.Command {
 	var clearLimit bool
 	cmd := &cobra.Command{
 		Use: "resize NAME N | resize NAME --clear", Short: "Set a limit that overrides what callers state",
+		ValidArgsFunction: a.completed(1, nil),
 		Long: `Set the limit of a resource, stronger than what callers state, until it is
 cleared. A larger limit lets waiters in at once. A smaller one takes nothing
 away: nobody is let in until what is held fits. Waiters heavier than the limit

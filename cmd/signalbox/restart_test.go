@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/signalbox-io/signalbox/conformance"
+	"github.com/signalbox-io/signalbox/internal/cases"
 )
 
 // The conformance suite on an engine that is killed (SIGKILL) and started again at random moments while it runs. With
@@ -85,6 +86,7 @@ const atOnce = 12
 
 // RESTART_ROUNDS is how often the suite is run, SEED at which moments the engine is killed.
 func TestThePromisesSurviveRestarts(t *testing.T) {
+	cases.NotUnderRace(t)
 	t.Parallel()
 	promises := conformance.Promises()
 	for name := range touched {

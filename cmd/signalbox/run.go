@@ -18,36 +18,55 @@ import (
 
 const runHelp = `Run a command while holding permits of a resource: W of N, one of one if nothing
 else is said. It waits for its turn, in the order of arrival, unless --no-wait is
-given; --wait bounds the waiting.
+given; --wait bounds the waiting. Who waits outlives a server that is away, and queues
+again; --retry-for bounds that, and has a server that was never there tried again.
+
+For cron: --quiet says nothing about waiting or being refused, and --conflict-exit-code 0
+makes a refusal no failure. What is broken is still told, with its own exit status.
 
 The command gets the environment, the standard streams, and
   SIGNALBOX_RESOURCE  the resource
   SIGNALBOX_TOKEN     the fencing token, larger than that of every grant before;
                       stores that check it refuse a holder that was overtaken
   SIGNALBOX_URL       the server, if one was given
+  SIGNALBOX_SOCKET    the socket, if one was given
 
 The command runs in a process group of its own. Signals sent to signalbox are
-passed on to that group. The permits are released when the command ends; what it
-left running in the background is not waited for.
+passed on to that group. The permits are released when the command itself ends;
+what it left running in the background is neither waited for nor ended, and may
+overlap the next holder: let the command wait for it (in a shell: wait).
 
 The lease lives for --ttl and is renewed all the time. When it cannot be renewed,
-the group gets SIGTERM at --kill-after before the lease ends, and SIGKILL at its
+the command gets SIGTERM at --kill-after before the lease ends, and SIGKILL at its
 end, before somebody else can be granted the permits. When an operator ends the
-lease, the group gets SIGTERM at once and SIGKILL after --kill-after. Right after a
+lease, it gets SIGTERM at once and SIGKILL after --kill-after. Right after a
 wait the lease is short until its first renewal, and so is the time after SIGTERM.
 
 With --read and --write the resource is a read/write lock: any number of readers
 at once, or one writer, first come, first served.
 
-If signalbox itself is killed, Linux kills the command with it; elsewhere the
-command runs on. Processes that the command has started are reached through the
-group only as long as signalbox lives. Against that, and against a signalbox that
-is stopped, the token helps.
+With the command ends all that it has started. On Linux that includes daemons and
+what left the process group (setsid, nohup): they are held in a cgroup of their own
+where one can be made (cgroup v2, Linux 5.14, as root or in a delegated group), and
+are otherwise found as descendants and killed until none is left. Elsewhere it is
+the process group alone. Out of reach is what others start at the command's request:
+systemd-run, at, containers, other machines; without a cgroup also what has become
+another user (sudo).
+
+If signalbox itself is killed with SIGKILL, Linux kills the command with it, unless
+that has become another user; what the command has started runs on. Elsewhere the
+command runs on as well. While signalbox is stopped (SIGSTOP) it ends nothing.
+Against both the token helps.
+
+Without --url the permits are in the private local engine of this user, in memory.
+If it is killed, holders lose their leases, and those who wait start another and
+queue again. See signalbox help for which commands meet there.
 
 Exit status: the command's, or 128 plus the number of the signal that ended it, or
   64   the command line makes no sense
   69   the server cannot be reached, or too few replicas have the grant
   75   no permit: refused, not granted in time, or sent away by an operator
+       (--conflict-exit-code has another)
   76   the lease was lost, and the command was ended
   126  the command cannot be run
   127  the command was not found`
@@ -61,7 +80,8 @@ func (a *app) runCommand() *cobra.Command {
   signalbox run --wait 10m --ttl 1m --label deploy production -- make deploy
   signalbox run --no-wait --hold-at-least 5m hourly-report -- ./report.sh   # on every machine, run once
   signalbox run --limit 3 --pace 1s crawl:example.org -- wget https://example.org/page
-  signalbox run --read catalog -- ./export.sh`,
+  signalbox run --read catalog -- ./export.sh
+  signalbox run --no-wait --quiet --conflict-exit-code 0 nightly-report -- ./report.sh   # in a crontab`,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, argv, err := runArguments(cmd, args)
@@ -116,6 +136,7 @@ func (a *app) run(ctx context.Context, f runFlags, name string, argv []string) e
 		return err
 	}
 	err = a.underLease(lease, f, path, argv, signals)
+	a.mark.remove()
 	// Close releases as Release does, but gives up on a server that has gone after the claim time, not after the ttl:
 	// whoever waits for the command's exit status shall have it.
 	closed := box.Close()
@@ -192,6 +213,7 @@ func (a *app) obtain(ctx context.Context, f runFlags, name string, signals <-cha
 	var given *exitError
 	if errors.As(context.Cause(ctx), &given) && err == nil {
 		// The grant and the signal have met.
+		a.mark.remove()
 		err = errors.Join(box.Close(), lease.Release(ctx))
 	}
 	cancel(nil)
@@ -207,35 +229,79 @@ func interrupted(s os.Signal) error {
 	return &exitError{exitSignal + int(number), nil}
 }
 
-func (a *app) acquire(ctx context.Context, f runFlags, name string) (*signalbox.Box, *signalbox.Lease, error) {
+// attempt connects and acquires once. It reports whether the server was met.
+func (a *app) attempt(ctx context.Context, f runFlags, name string) (_ *signalbox.Box, _ *signalbox.Lease, met bool, _ error) {
 	box, err := a.open(ctx, true)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	lock, options := f.lock(box, name), f.options()
-	var lease *signalbox.Lease
-	if f.noWait {
-		lease, err = lock.TryAcquire(ctx, options...)
-	} else {
-		display := a.newWaitingDisplay(ctx, box, name)
-		options = append(options, signalbox.OnWait(display.changed))
-		bounded, done := ctx, context.CancelFunc(func() {})
-		if f.wait > 0 {
-			bounded, done = context.WithTimeout(ctx, f.wait)
-		}
-		lease, err = lock.Acquire(bounded, options...)
-		done()
-		display.close()
-	}
+	lease, err := a.await(ctx, f, box, name)
 	if err == nil {
 		if err = f.replicated(lease); err == nil {
-			return box, lease, nil
+			return box, lease, true, nil
 		}
+		a.mark.remove()
 		err = errors.Join(err, lease.Release(ctx))
 	} else {
 		err = a.explain(ctx, box, f, name, err)
 	}
-	return nil, nil, errors.Join(err, box.Close())
+	// That a server which is away was not told of the end is nothing new.
+	if closed := box.Close(); closed != nil && !errors.Is(err, signalbox.ErrUnavailable) {
+		fmt.Fprintln(a.stderr, "signalbox:", closed)
+	}
+	return nil, nil, true, err
+}
+
+// await waits for the grant, as long as it may.
+func (a *app) await(ctx context.Context, f runFlags, box *signalbox.Box, name string) (*signalbox.Lease, error) {
+	lock, options := f.lock(box, name), f.options()
+	if f.noWait {
+		lease, err := lock.TryAcquire(ctx, options...)
+		return a.markHeld(ctx, f, lease, err)
+	}
+	if !f.quiet {
+		display := a.newWaitingDisplay(ctx, box, name)
+		defer display.close()
+		options = append(options, signalbox.OnWait(display.changed))
+	}
+	if !f.until.IsZero() {
+		var done context.CancelFunc
+		ctx, done = context.WithDeadline(ctx, f.until)
+		defer done()
+	}
+	if a.private != nil {
+		defer a.reviving(ctx)()
+	}
+	lease, err := lock.Acquire(ctx, options...)
+	return a.markHeld(ctx, f, lease, err)
+}
+
+// reviving keeps the private engine alive until the function that it returns is called.
+func (a *app) reviving(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		a.private.revive(ctx, a.warn)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// markHeld makes sure that nobody holds what an earlier private engine has granted.
+func (a *app) markHeld(ctx context.Context, f runFlags, lease *signalbox.Lease, err error) (*signalbox.Lease, error) {
+	if err != nil || a.private == nil {
+		return lease, err
+	}
+	if a.mark, err = a.private.markHeld(ctx, lease.Resource(), !f.noWait, lease.Done()); err == nil {
+		return lease, nil
+	}
+	if errors.Is(err, errFormer) || errors.Is(err, context.DeadlineExceeded) {
+		err = f.refused("%s is busy: %w", printable(lease.Resource()), errFormer)
+	}
+	return nil, errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
 }
 
 // explain turns the refusals into what a person wants to know.
@@ -244,13 +310,12 @@ func (a *app) explain(ctx context.Context, box *signalbox.Box, f runFlags, name 
 	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, signalbox.ErrBusy):
-		return &exitError{exitBusy, fmt.Errorf("%s is busy: %s; leave out --no-wait to wait in the queue",
-			printable(name), heldBy(ctx, box, name))}
+		return f.refused("%s is busy: %s; leave out --no-wait to wait in the queue", printable(name), heldBy(ctx, box, name))
 	case errors.Is(err, context.DeadlineExceeded):
-		return &exitError{exitBusy, fmt.Errorf("%s was not granted within %v: %s; give more time with --wait, or see signalbox inspect %s",
-			printable(name), f.wait, heldBy(ctx, box, name), printable(name))}
+		return f.refused("%s was not granted within %v: %s; give more time with --wait, or see signalbox inspect %s",
+			printable(name), f.wait, heldBy(ctx, box, name), printable(name))
 	case errors.Is(err, signalbox.ErrForced):
-		return &exitError{exitBusy, fmt.Errorf("%s: an operator took this waiter out of the queue", printable(name))}
+		return f.refused("%s: an operator took this waiter out of the queue", printable(name))
 	case errors.Is(err, signalbox.ErrTooHeavy):
 		return &exitError{exitUsage, fmt.Errorf("%s: --weight %d is more than the limit that an operator has set; see signalbox inspect %s",
 			printable(name), f.weight, printable(name))}
@@ -262,8 +327,9 @@ func (a *app) explain(ctx context.Context, box *signalbox.Box, f runFlags, name 
 func (a *app) underLease(lease *signalbox.Lease, f runFlags, path string, argv []string, signals <-chan os.Signal) error {
 	environment := append(os.Environ(),
 		"SIGNALBOX_RESOURCE="+lease.Resource(), fmt.Sprintf("SIGNALBOX_TOKEN=%d", lease.Token()))
-	if a.url != "" {
-		environment = append(environment, "SIGNALBOX_URL="+a.url)
+	environment = append(environment, a.whereabouts()...)
+	if cause := lease.Err(); cause != nil { // this process may have been stopped since the grant
+		return leaseLost(lease, cause, "was not started")
 	}
 	c, err := startChild(path, argv, environment)
 	if err != nil {
@@ -282,9 +348,37 @@ func (a *app) underLease(lease *signalbox.Lease, f runFlags, path string, argv [
 	default:
 		return &exitError{status, nil}
 	}
+	outcome := "was ended with it"
+	if len(g.left) > 0 {
+		outcome += fmt.Sprintf(", but these of its processes could not be ended: %s", strings.Trim(fmt.Sprint(g.left), "[]"))
+	}
+	return leaseLost(lease, g.cause, outcome)
+}
+
+// whereabouts are the variables by which commands find the server that was given by a flag.
+func (a *app) whereabouts() (environment []string) {
+	if a.url != "" {
+		environment = append(environment, "SIGNALBOX_URL="+a.url)
+	}
+	if a.socket != "" { // and no server, even if the environment names one
+		environment = append(environment, "SIGNALBOX_URL=", "SIGNALBOX_SOCKET="+absolute(a.socket))
+	}
+	return environment
+}
+
+// absolute is a path that holds in other folders as well.
+func absolute(path string) string {
+	if found, err := filepath.Abs(path); err == nil {
+		return found
+	}
+	return path
+}
+
+// leaseLost says what became of the command under a lease that is over.
+func leaseLost(lease *signalbox.Lease, cause error, outcome string) error {
 	reason := "could not be renewed in time"
-	if errors.Is(g.cause, signalbox.ErrForced) {
+	if errors.Is(cause, signalbox.ErrForced) {
 		reason = "was ended by an operator"
 	}
-	return &exitError{exitLost, fmt.Errorf("%s: the lease %s, and the command was ended with it", printable(lease.Resource()), reason)}
+	return &exitError{exitLost, fmt.Errorf("%s: the lease %s, and the command %s", printable(lease.Resource()), reason, outcome)}
 }

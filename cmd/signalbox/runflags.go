@@ -15,7 +15,10 @@ import (
 type runFlags struct {
 	limit, weight                int
 	ttl, wait, killAfter         time.Duration
-	noWait                       bool
+	noWait, quiet                bool
+	conflictStatus               int
+	retryFor                     time.Duration // < 0: not said
+	until                        time.Time     // when the waiting is over, zero if never
 	label                        string
 	read, write                  bool
 	lockDelay, holdAtLeast, pace time.Duration
@@ -34,6 +37,9 @@ func (f *runFlags) define(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.ttl, "ttl", signalbox.DefaultTTL, "for how long the permits stay taken when signalbox falls silent")
 	flags.DurationVar(&f.wait, "wait", 0, "wait so long at most (default: as long as it takes)")
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait at all")
+	flags.DurationVar(&f.retryFor, "retry-for", -1, "go on for so long while the server cannot be reached\n(default: as long as it waits, once the server was met)")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing about waiting or being refused")
+	flags.IntVar(&f.conflictStatus, "conflict-exit-code", exitBusy, "exit status when there is no permit")
 	flags.StringVar(&f.label, "label", "", "shown to others beside host and process id (default: the command's name)")
 	flags.DurationVar(&f.killAfter, "kill-after", 0, "time between SIGTERM and SIGKILL when the lease is lost (default: ttl/4, at most 5s)")
 	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "keep the permits back for so long after the lease was lost")
@@ -49,6 +55,10 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		return usage("--wait and --no-wait exclude each other")
 	case changed("wait") && f.wait <= 0:
 		return usage("--wait must be longer than 0, not %v; --no-wait does not wait at all", f.wait)
+	case changed("retry-for") && f.retryFor < 0:
+		return usage("--retry-for must be 0 or longer, not %v", f.retryFor)
+	case f.conflictStatus < 0 || f.conflictStatus > 255:
+		return usage("--conflict-exit-code must be 0 to 255, not %d", f.conflictStatus)
 	case f.read && f.write:
 		return usage("--read and --write exclude each other; a writer may read")
 	case (f.read || f.write) && (changed("limit") || changed("weight")):
@@ -92,6 +102,14 @@ func (f *runFlags) checkDurations(changed func(string) bool) error {
 	return nil
 }
 
+// refused is that there is no permit.
+func (f *runFlags) refused(format string, args ...any) error {
+	if f.quiet {
+		return &exitError{f.conflictStatus, nil}
+	}
+	return &exitError{f.conflictStatus, fmt.Errorf(format, args...)}
+}
+
 // lock is what `run` acquires: a semaphore, or a side of a read/write lock.
 type lock interface {
 	Acquire(ctx context.Context, options ...signalbox.AcquireOption) (*signalbox.Lease, error)
@@ -111,7 +129,9 @@ func (f *runFlags) lock(box *signalbox.Box, name string) lock {
 func (f *runFlags) options() []signalbox.AcquireOption {
 	options := []signalbox.AcquireOption{
 		signalbox.TTL(f.ttl), signalbox.Label(f.label), signalbox.LockDelay(f.lockDelay), signalbox.HoldAtLeast(f.holdAtLeast),
-		signalbox.Weight(f.weight), // a read/write lock puts its own in the place of this one
+	}
+	if !f.read && !f.write { // a side of a read/write lock has its own weight
+		options = append(options, signalbox.Weight(f.weight))
 	}
 	if f.pace > 0 {
 		options = append(options, signalbox.Pace(signalbox.Every(f.pace), 1))

@@ -22,7 +22,7 @@ import (
 // serveFlags are the flags of `serve`.
 type serveFlags struct {
 	listen, unix, dir, passwordFile   string
-	config                            string
+	config, replicaOf                 string
 	set                               []string
 	tlsListen, tlsCert, tlsKey, tlsCA string
 	memory, stop, private             bool
@@ -47,30 +47,24 @@ in a file that only you can read: without a password, only this machine is let i
 (protected mode). With --tls-listen clients speak TLS; with --tls-ca they have to show a
 certificate, too.
 
+With --replicaof it is a replica: it takes the data of another server, and follows what
+changes there until REPLICAOF NO ONE; see docs/replication.md.
+
 A redis.conf can be taken as it is; what in it means nothing here is listed. Single
 parameters are set with --set, such as --set timeout=300.
 
-With --stop, end the private local engine that commands without --url meet in.
+With --stop, end the private local engine that commands without --url meet in (with
+--socket the one behind that socket).
 
 JSON, when it is ready: {tcp, tls, unix, pid, dir}.`,
 		Example: `  signalbox serve
   signalbox serve --listen :7379 --requirepass-file ~/.signalbox-password
   signalbox serve --dir /var/lib/signalbox --set appendfsync=always
   signalbox serve --tls-listen :7380 --tls-cert cert.pem --tls-key key.pem --requirepass-file secret
+  signalbox serve --replicaof "10.0.0.5 6379"
   signalbox serve --config /etc/redis/redis.conf --set port=7379
   signalbox serve --stop`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case f.stop:
-				return a.stopPrivate(cmd.Context())
-			case f.private:
-				return a.servePrivate(cmd.Context(), f.idleExit)
-			}
-			if cmd.Flags().Changed("dir") && f.dir == "" {
-				return usage("--dir must name a folder; --memory keeps nothing on disk")
-			}
-			return a.serve(cmd.Context(), f, cmd.Flags().Changed("listen"))
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveAs(cmd, f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:7379", "TCP address to listen on")
@@ -80,6 +74,7 @@ JSON, when it is ready: {tcp, tls, unix, pid, dir}.`,
 	flags.DurationVar(&f.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long the last snapshot may take at the end")
 	flags.StringVar(&f.passwordFile, "requirepass-file", "", "file with the password that clients must give")
 	flags.StringVar(&f.config, "config", "", "redis.conf to take the parameters from")
+	flags.StringVar(&f.replicaOf, "replicaof", "", "\"HOST PORT\" of a server to be a replica of; it may be a Redis or a Valkey")
 	flags.StringArrayVar(&f.set, "set", nil, "set one parameter of redis.conf, as name=value; may be repeated")
 	flags.StringVar(&f.tlsListen, "tls-listen", "", "TCP address to listen on for TLS; without --listen instead of plain TCP")
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "file with the certificate for TLS, PEM")
@@ -97,8 +92,25 @@ JSON, when it is ready: {tcp, tls, unix, pid, dir}.`,
 	return cmd
 }
 
+// serveAs serves, or does what is asked for in its place.
+func (a *app) serveAs(cmd *cobra.Command, f serveFlags) error {
+	switch {
+	case f.stop:
+		return a.stopPrivate(cmd.Context())
+	case f.private:
+		return a.servePrivate(cmd.Context(), f.idleExit)
+	}
+	if a.socket != "" {
+		return usage("--socket names the private local engine; to serve on a socket give --unix %s", printable(a.socket))
+	}
+	if cmd.Flags().Changed("dir") && f.dir == "" {
+		return usage("--dir must name a folder; --memory keeps nothing on disk")
+	}
+	return a.serve(cmd.Context(), f, cmd.Flags().Changed("listen"))
+}
+
 func (a *app) stopPrivate(ctx context.Context) error {
-	p, err := findPrivate()
+	p, err := a.findPrivate()
 	if err != nil {
 		return err
 	}
@@ -141,6 +153,9 @@ func (a *app) serve(ctx context.Context, f serveFlags, tcp bool) error {
 		Password: password, Config: config, Log: a.logLine,
 		Dir: h.dir, LoadInBackground: true, Loading: h.loading,
 	}
+	if tcp || !config.Given(doorParameters...) {
+		options.Bind = bindOf(doors)
+	}
 	for _, d := range doors {
 		switch address := d.Addr().(type) {
 		case *net.TCPAddr:
@@ -155,7 +170,8 @@ func (a *app) serve(ctx context.Context, f serveFlags, tcp bool) error {
 		return errors.Join(notOpened(err, h.dir), closeAll(doors))
 	}
 	return h.serve(ctx, func() error {
-		return a.announce(doors, hasPassword, keptIn(ctx, h.engine, h.dir))
+		err := a.announce(doors, hasPassword, keptIn(ctx, h.engine, h.dir))
+		return errors.Join(err, tellSystemd("READY=1"))
 	})
 }
 
@@ -241,7 +257,7 @@ func (a *app) announce(doors []door, password bool, data keeping) error {
 
 // servePrivate is the private local engine. It ends when it has been without connections and without keys for a while.
 func (a *app) servePrivate(ctx context.Context, idle time.Duration) error {
-	p, err := findPrivate()
+	p, err := a.findPrivate()
 	if err != nil {
 		return err
 	}
@@ -269,7 +285,8 @@ func (a *app) servePrivate(ctx context.Context, idle time.Duration) error {
 	defer cancel()
 	go p.endWhenIdle(ctx, e, idle, cancel)
 	h := house{engine: e, doors: []door{{Listener: l}}, progress: a.newProgress()}
-	return h.serve(ctx, func() error { return nil })
+	err = h.serve(ctx, func() error { return nil })
+	return errors.Join(err, life.write("")) // it was not killed
 }
 
 // endWhenIdle cancels when the engine has had neither a connection nor a key for the time idle. It holds the start lock

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/signalbox-io/signalbox/engine"
 )
@@ -31,6 +32,28 @@ func (d door) isWide() bool {
 	return ok && !address.IP.IsLoopback()
 }
 
+// doorParameters are what a configuration says of TCP addresses.
+var doorParameters = []string{"port", "bind", "tls-port"}
+
+// bindOf are the addresses of doors, as redis.conf writes them.
+func bindOf(doors []door) string {
+	var hosts []string
+	for _, d := range doors {
+		address, ok := d.Addr().(*net.TCPAddr)
+		if !ok {
+			continue
+		}
+		host := address.IP.String()
+		if address.IP.IsUnspecified() {
+			host = "* -::*"
+		}
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return strings.Join(hosts, " ")
+}
+
 func closeAll(doors []door) error {
 	var err error
 	for _, d := range doors {
@@ -45,7 +68,9 @@ func (f serveFlags) readConfig() (*engine.Config, error) {
 	if f.memory {
 		settings = append(settings, "appendonly=no", "save=")
 	}
-	for name, value := range map[string]string{"tls-cert-file": f.tlsCert, "tls-key-file": f.tlsKey, "tls-ca-cert-file": f.tlsCA} {
+	for name, value := range map[string]string{
+		"tls-cert-file": f.tlsCert, "tls-key-file": f.tlsKey, "tls-ca-cert-file": f.tlsCA, "replicaof": f.replicaOf,
+	} {
 		if value != "" {
 			settings = append(settings, name+"="+value)
 		}
@@ -106,7 +131,7 @@ func (f serveFlags) openTCP(config *engine.Config, tcp bool) (doors []door, err 
 	path, _ := config.Unix()
 	switch {
 	case tcp:
-	case config.Given("port", "bind", "tls-port"):
+	case config.Given(doorParameters...):
 		plain, secure, err := config.Listen()
 		if err != nil {
 			return nil, &exitError{exitUnavailable, fmt.Errorf("the addresses of the configuration: %w", err)}

@@ -56,15 +56,25 @@ func newTable(heading ...string) *table {
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 func (t *table) print(w io.Writer) error {
+	if _, err := fmt.Fprintln(w, bold(w, t.line(t.heading, t.widths()))); err != nil {
+		return err
+	}
+	return t.printRows(w)
+}
+
+func (t *table) widths() []int {
 	widths := make([]int, len(t.heading))
 	for _, row := range append([][]string{t.heading}, t.rows...) {
 		for i, cell := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	if _, err := fmt.Fprintln(w, bold(w, t.line(t.heading, widths))); err != nil {
-		return err
-	}
+	return widths
+}
+
+// printRows leaves out the heading.
+func (t *table) printRows(w io.Writer) error {
+	widths := t.widths()
 	for _, row := range t.rows {
 		if _, err := fmt.Fprintln(w, t.line(row, widths)); err != nil {
 			return err

@@ -54,7 +54,12 @@ func (d *waitingDisplay) changed(w signalbox.Waiting) {
 	default:
 	}
 	d.places <- w.Ahead + 1
-	d.once.Do(func() { d.running.Go(d.run) })
+	d.once.Do(func() {
+		if os.Getenv("SIGNALBOX_RESOURCE") == d.name {
+			fmt.Fprintf(d.app.stderr, "signalbox: what waits here runs under a lease of %s itself, and waits for itself if there is no room beside it\n", printable(d.name))
+		}
+		d.running.Go(d.run)
+	})
 }
 
 // close ends the display and clears its line.

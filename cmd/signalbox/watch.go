@@ -17,6 +17,7 @@ import (
 func (a *app) watchCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "watch NAME...", Short: "Show what happens to resources, as it happens",
+		ValidArgsFunction: a.completed(0, nil),
 		Long: `Show what happens to resources, as it happens, until it is interrupted. Times are
 the server's, shown in the local zone. What happens is one of
 

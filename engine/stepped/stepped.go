@@ -39,7 +39,8 @@ func New(now time.Time) *Engine {
 func (e *Engine) Now() time.Time { return time.UnixMicro(e.nowUs).UTC() }
 
 // Advance lets time pass. Blocked requests whose time is up meanwhile are
-// answered, in the order in which they were sent.
+// answered, in the order in which they were sent. A negative d is a clock that
+// was set back.
 func (e *Engine) Advance(d time.Duration) {
 	e.nowUs += d.Microseconds()
 	due := map[uint64]*exec.Session{}

@@ -18,6 +18,9 @@ import { hostname } from 'node:os'
 import { Redis, ReplyError } from 'ioredis'
 
 const claimMs = 3000 // for which the server believes in a waiter that is silent
+const arrivalMs = 900_000 // for which a request can stay on its way: TCP gives up after about that long
+// For how long an id is barred that is taken back: as long as a late request could bring about a lease that harms.
+const barMs = ttlMs => Math.max(claimMs, Math.min(ttlMs, arrivalMs))
 
 // What acquire, renew and release answer.
 const GRANTED = 1, WAITING = 2, REFUSED = 3, HEAVY = 5
@@ -255,7 +258,7 @@ class Acquisition {
   async #takeBack () {
     for (const end = performance.now() + claimMs; ;) {
       try {
-        return await this.box.call('cancel', this.name, this.id, claimMs)
+        return await this.box.call('cancel', this.name, this.id, barMs(this.ttlMs))
       } catch (error) {
         // By then the server has forgotten the waiter.
         if (!passing(error) || performance.now() > end) return
@@ -344,7 +347,7 @@ class Lease {
   async #giveBack () {
     for (;;) {
       try {
-        if (this.#doubtful) return await this.box.call('cancel', this.name, this.id, claimMs)
+        if (this.#doubtful) return await this.box.call('cancel', this.name, this.id, barMs(this.ttlMs))
         const held = await this.box.call('release', this.name, this.id)
         if (held !== HELD) {
           const Why = held === FORCED ? Forced : LeaseLost

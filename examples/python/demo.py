@@ -1,16 +1,18 @@
 """Takes turns inside a semaphore, together with everybody else who uses its name.
 
-    python3 demo.py NAME [--limit N] [--weight N] [--ttl S] [--hold S] [--turns N] [--timeout S] [--try] [--url URL]
+    python3 demo.py NAME [--limit N] [--weight N] [--ttl S] [--hold S] [--turns N] [--timeout S] [--try | --campaign] [--url URL]
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import pathlib
 import signal
 import sys
 
-import signalbox
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients" / "python"))  # or pip install it
+import signalbox  # noqa: E402
 
 
 def arguments() -> argparse.Namespace:
@@ -23,6 +25,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=1, help="how often to go inside")
     parser.add_argument("--timeout", type=float, help="seconds to wait at most")
     parser.add_argument("--try", dest="attempt", action="store_true", help="do not wait")
+    parser.add_argument("--campaign", action="store_true", help="win the election of that name, instead")
     parser.add_argument("--url", default=os.environ.get("SIGNALBOX_URL") or "redis://localhost:6379")
     return parser.parse_args()
 
@@ -35,7 +38,9 @@ def say(text: str) -> None:
 
 def turn(semaphore: signalbox.Semaphore, args: argparse.Namespace) -> None:
     terms = {"weight": args.weight, "ttl": args.ttl, "label": "demo.py"}
-    if args.attempt:
+    if args.campaign:
+        lease = semaphore.box.election(args.name).campaign(ttl=args.ttl, label="demo.py", timeout=args.timeout)
+    elif args.attempt:
         lease = semaphore.try_acquire(**terms)
     else:
         lease = semaphore.acquire(
@@ -55,7 +60,7 @@ def main() -> int:
         try:
             for _ in range(args.turns):
                 turn(semaphore, args)
-        except (signalbox.Error, TimeoutError) as error:
+        except signalbox.Error as error:
             say(f"{type(error).__name__}: {error}")
             return 1
         except KeyboardInterrupt:

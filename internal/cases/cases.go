@@ -5,7 +5,10 @@
 // A test that draws cases asks here: Count for a number, Few for a list that begins with what is to be tried always.
 package cases
 
-import "os"
+import (
+	"os"
+	"testing"
+)
 
 // All is the environment variable that has all cases tried, under the race detector, too.
 const All = "SIGNALBOX_ALL_CASES"
@@ -19,6 +22,15 @@ func Count(all int) int {
 		return all
 	}
 	return max(1, all/share)
+}
+
+// NotUnderRace skips a test of real processes that are killed, where the detector finds nothing that others do not show it,
+// and where a machine that is many times as slow lets leases end that a user's would keep.
+func NotUnderRace(t testing.TB) {
+	t.Helper()
+	if underRace && os.Getenv(All) == "" {
+		t.Skip("runs without the race detector")
+	}
 }
 
 // Few returns the cases that are to be tried: the first ones.

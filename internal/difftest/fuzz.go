@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -52,7 +53,10 @@ type difference struct {
 
 // randomStream makes n requests, and what has to be asked now and then.
 func randomStream(seed uint64, n int) []query {
-	s := newSource(seed, grammar(), bitGrammar(), largeGrammar(), scriptGrammar())
+	s := newSource(seed, grammar(), bitGrammar(), largeGrammar(), scriptGrammar(), placesGrammar())
+	if only := strings.Fields(os.Getenv("FUZZ_ONLY")); len(only) > 0 {
+		s.templates = slices.DeleteFunc(s.templates, func(t template) bool { return !slices.Contains(only, t.group) })
+	}
 	stream := s.prelude()
 	for i := range n {
 		stream = append(stream, s.next())

@@ -116,7 +116,7 @@ func grammar() []template {
 }
 
 // groups are the families that keys are named after.
-var groups = []string{"str", "list", "set", "hash", "zset", "stream"}
+var groups = []string{"str", "list", "set", "hash", "zset", "stream", "geo", "hll"}
 
 // keysPerGroup is small so that requests meet.
 const keysPerGroup = 3
@@ -273,7 +273,7 @@ func (s *source) value(name, group string) string {
 	case "index":
 		return strconv.Itoa(s.IntN(13) - 6)
 	}
-	for _, family := range []func(string) (string, bool){s.streamValue, s.largeValue, s.scriptValue} {
+	for _, family := range []func(string) (string, bool){s.streamValue, s.largeValue, s.scriptValue, s.placesValue} {
 		if word, ok := family(name); ok {
 			return word
 		}

@@ -34,6 +34,7 @@ return all`
 var defaults = []string{
 	"hash-max-listpack-entries", "128", "hash-max-listpack-value", "64", "set-max-intset-entries", "512",
 	"zset-max-listpack-entries", "128", "zset-max-listpack-value", "64", "list-max-listpack-size", "-2",
+	"hll-sparse-max-bytes", "3000",
 }
 
 func largeGrammar() []template {

@@ -224,7 +224,7 @@ func (s *Server) signal(sig os.Signal) {
 }
 
 // tailBytes is how much of a server's output is kept for failure messages.
-const tailBytes = 4096
+const tailBytes = 1500
 
 // tail keeps the end of what is written to it.
 type tail struct {

@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/signalbox-io/signalbox/internal/faultproxy"
+	"github.com/signalbox-io/signalbox/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // echo serves lines: each is counted and answered by itself.
 type echo struct {

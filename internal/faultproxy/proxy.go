@@ -13,6 +13,8 @@ type Fault struct {
 	Replies  Direction // back
 	// Only spares all connections but those on which the client has sent this text at some time, such as "subscribe".
 	Only string
+	// Spare spares the connections on which the client has sent this text.
+	Spare string
 }
 
 // Direction is what happens to the bytes that go one way.
@@ -173,7 +175,8 @@ func (p *Proxy) current(l *link) (fault Fault, era int, over <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fault = p.fault
-	if fault.Only != "" && !bytes.Contains(l.words, []byte(fault.Only)) {
+	sent := func(text string) bool { return bytes.Contains(l.words, []byte(text)) }
+	if fault.Only != "" && !sent(fault.Only) || fault.Spare != "" && sent(fault.Spare) {
 		fault = Fault{}
 	}
 	return fault, p.era, p.changed

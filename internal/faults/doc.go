@@ -8,7 +8,9 @@
 //	leftovers  L6 and L7 in the keys of the servers (leftovers.go)
 //
 // The tests are in the packages below, one for each kind of server so that they run beside each other, with one file
-// for each fault: network (the proxy between), server (one server, and a holder's process), cluster, sentinel, lossy.
+// for each fault: network (the proxy between), server (one server, and a holder's process), cluster, sentinel, lossy,
+// late (requests that arrive after what followed them), quorum, soak (everything at once, with several processes), and
+// jobs, which puts a queue under load instead.
 //
 // To add a fault: a line in the registry, and a test of that name which begins with faults.Begin.
 //

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ type Setup struct {
 	Servers func() []*redis.Client
 	// NoFailure says that the fault is one that no caller may notice.
 	NoFailure bool
+	// PerBox is how many workers each box has; 0 = 5.
+	PerBox int
 }
 
 // unhurried is by how much the times of a load are longer if no caller may notice the fault: then nobody may notice that
@@ -92,7 +95,7 @@ func StartLoad(t *testing.T, setup Setup) *Load {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Load{
 		t: t, setup: setup, checker: newChecker(t, setup.NoFailure), ctx: ctx, stop: stop,
-		turns: make([]atomic.Int64, boxes*workersPerBox),
+		turns: make([]atomic.Int64, boxes*cmp.Or(setup.PerBox, workersPerBox)),
 	}
 	t.Cleanup(l.end) // if the test does not come to Finish
 	for range boxes {
@@ -174,9 +177,9 @@ const stuck = 4 * time.Minute
 
 // guard ends the process when a test does not end: a call that heeds neither its context nor a close leaves nothing else
 // to do. Where it hangs is in the stacks that a panic prints.
-func guard(t *testing.T) {
-	name := t.Name()
-	watchdog := time.AfterFunc(stuck, func() { panic(fmt.Sprintf("%s: not over after %v", name, stuck)) })
+func guard(t *testing.T, longer time.Duration) {
+	name, limit := t.Name(), stuck+longer
+	watchdog := time.AfterFunc(limit, func() { panic(fmt.Sprintf("%s: not over after %v", name, limit)) })
 	t.Cleanup(func() { watchdog.Stop() })
 }
 

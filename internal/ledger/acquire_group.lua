@@ -16,9 +16,6 @@
 --@include prelude.lua
 --@include functions.lua
 
-local GRANTED, WAITING, REFUSED, BARRED, HEAVY = 1, 2, 3, 4, 5
-local NEVER = 2 ^ 53
-
 local n = #KEYS / 4
 local ttl, wait, claim, owner = tonumber(ARGV[3 * n + 1]), tonumber(ARGV[3 * n + 2]), tonumber(ARGV[3 * n + 3]),
   ARGV[3 * n + 4]
@@ -27,15 +24,13 @@ local ttl, wait, claim, owner = tonumber(ARGV[3 * n + 1]), tonumber(ARGV[3 * n +
 local function visit(i)
   first, self = 4 * i - 3, ARGV[3 * i - 2]
   --@include read.lua
-  head, queued, capped, leasesNew, leasesUntil, pause = nil, false, false, false, 0, 0
-  writes, dirty, moved, noticed = {}, false, false, {}
-  record = open(self)
-  return self, tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i]), record
+  begin()
+  return self, tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i]), open(self)
 end
 
 -- Look at all before anything is decided.
 local ours, placed, barredAt, heavyAt, heavyLimit, busyAt, busy = 0, 0, nil, nil, nil, nil, nil
-local soonest = NEVER
+local earliest = NEVER
 local fences = {}
 for i = 1, n do
   local id, weight, stated, record = visit(i)
@@ -54,7 +49,7 @@ for i = 1, n do
     end
     if (head and head ~= id) or held + weight > effective then
       busyAt, busy = busyAt or i, busy or {nextExpiry(), held, effective}
-      soonest = math.min(soonest, capped and 0 or nextExpiry())
+      earliest = math.min(earliest, capped and 0 or nextExpiry())
     end
   end
   finish(id)
@@ -96,7 +91,7 @@ if not busyAt then
       call('ZREM', SEEN, id)
       head = call('ZRANGE', QUEUE, 0, 0)[1]
     elseif limit ~= stated then
-      write('limit', integer(stated))
+      limit, dirty = stated, true
     end
     fences[i] = grant(id, weight, ttl, ttl, '-', owner, now - (since or now))
     finish()
@@ -105,14 +100,14 @@ if not busyAt then
 end
 
 -- Places in some queues but not in all would be in another order than others': take all of them anew.
-local ahead, seen = 0, math.min(claim, wait)
+local ahead, heardMs = 0, math.min(claim, wait)
 for i = 1, n do
   local id, weight, stated, record = visit(i)
   local known = waiter(record) ~= nil
   if not known then
     call('HSET', STATE, id, string.format('W %d %d %d %d %d g %s', weight, stated, now, ttl, claim, owner))
     if limit ~= stated then
-      write('limit', integer(stated))
+      limit, dirty = stated, true
     end
     if not head then
       notice()
@@ -124,15 +119,12 @@ for i = 1, n do
     end
     event('wait', id, weight, 0, 0, owner)
     call('ZREM', QUEUE, id)
-    local last = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')
-    call('ZADD', QUEUE, (tonumber(last[2]) or 0) + 1, id)
+    enqueue(id, stated, heardMs)
     head, moved = call('ZRANGE', QUEUE, 0, 0)[1], true
   end
-  call('ZADD', SEEN, now + seen, id)
+  hear(id, heardMs)
+  cover(QUEUE, heardMs)
   ahead = math.max(ahead, call('ZRANK', QUEUE, id))
   finish(id)
-  cover(QUEUE, seen)
-  cover(SEEN, seen)
-  cover(STATE, seen)
 end
-return {WAITING, ahead, soonest, now}
+return {WAITING, ahead, earliest, now}

@@ -14,7 +14,7 @@ import (
 var advice = []struct{ prefix, text string }{
 	{"LOADING", "it is still reading its data: try again when it has"},
 	{"BUSY ", "a script has been running for too long: end it with SCRIPT KILL"},
-	{"READONLY", "this is a replica: connect to the primary, or let Sentinels find it with redis+sentinel://"},
+	{"READONLY", "this is a replica: connect to the primary, or let Sentinels find it with redis+sentinel://; if the server was moved away, its key signalbox:moved names the new one"},
 	{"MASTERDOWN", "this is a replica without its primary: connect to the primary"},
 	{"NOREPLICAS", "too few replicas are connected: see min-replicas-to-write and INFO replication"},
 	{"OOM", "its memory is full: raise maxmemory, or remove data"},
@@ -25,8 +25,8 @@ var advice = []struct{ prefix, text string }{
 	{"This instance has cluster support disabled", "this is no Cluster: connect with redis://"},
 	{"NOAUTH", "give the user and the password in the URL, as in redis://user:password@host:port"},
 	{"WRONGPASS", "check the user and the password in the URL"},
-	{"NOPERM", "let this account call EVAL, EVALSHA, INFO and what the scripts call, " +
-		"on the keys ~signalbox:* and the channels &signalbox:inbox:*"},
+	{"NOPERM", "let this account call EVAL, EVALSHA, INFO and what the scripts call, in a Cluster SPUBLISH and SSUBSCRIBE " +
+		"besides, on the keys ~signalbox:* and the channels &signalbox:inbox:*"},
 	{"max number of clients reached", "raise maxclients, or end connections that are idle"},
 }
 

@@ -18,12 +18,12 @@ const benchIDs = 1000
 // an acquire and its release.
 func BenchmarkTransition(b *testing.B) {
 	acquire := func(id string, limit int) call {
-		return call{acquireScript, nil, []any{id, 1, limit, 30000, 0, 3000, "-", "host 1 bench"}}
+		return newCall(acquireScript, make([]any, 4), id, 1, limit, 30000, 0, 3000, "-", "host 1 bench")
 	}
 	wait := func(id string) call {
-		return call{acquireScript, nil, []any{id, 1, 1, 30000, 60000, 3000, "-", "host 1 bench"}}
+		return newCall(acquireScript, make([]any, 4), id, 1, 1, 30000, 60000, 3000, "-", "host 1 bench")
 	}
-	release := func(id string) call { return call{releaseScript, nil, []any{id}} }
+	release := func(id string) call { return newCall(releaseScript, make([]any, 4), id) }
 	for _, c := range []struct {
 		name         string
 		before, then func(id string) call // before is not measured
@@ -73,8 +73,10 @@ func newBenchRig(tb testing.TB) *benchRig {
 }
 
 func (r *benchRig) encode(c call) [][]byte {
-	c.keys = r.resource.keys
-	words := c.byDigest().Words
+	words := New(nil).byDigest(c).Words
+	for i, key := range r.resource.keys {
+		words[3+i] = key
+	}
 	request := make([][]byte, len(words))
 	for i, word := range words {
 		request[i] = fmt.Append(nil, word)
@@ -91,7 +93,7 @@ func (r *benchRig) send(request [][]byte) {
 
 func benchTransition(b *testing.B, before, then func(id string) call, standing bool) {
 	r := newBenchRig(b)
-	standingOne := r.encode(call{acquireScript, nil, []any{"p:0", 1, math.MaxInt32, 30000, 0, 3000, "-", "host 1 bench"}})
+	standingOne := r.encode(newCall(acquireScript, make([]any, 4), "p:0", 1, math.MaxInt32, 30000, 0, 3000, "-", "host 1 bench"))
 	var first, requests [][][]byte
 	for i := range benchIDs {
 		id := fmt.Sprintf("p:%d", 1000+i)

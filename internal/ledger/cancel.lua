@@ -10,18 +10,21 @@
 --@include functions.lua
 
 local id, barMs = ARGV[1], tonumber(ARGV[2])
-record = open(id)
-local was = 0
+if few then
+  call('HDEL', STATE, 'queue') -- FREES
+end
+local record = open(id)
+local was = WAS_UNKNOWN
 if leaseWeight(record) then
   if ARGV[3] == '1' then
     giveBack(id, record)
   else
     drop(id, record, 'release')
   end
-  was = 2
+  was = WAS_HELD
 elseif waiter(record) then
   leave(id, record)
-  was = 1
+  was = WAS_WAITING
 end
 bar(id, barMs)
 finish()

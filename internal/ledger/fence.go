@@ -15,11 +15,17 @@ type FenceRequest struct {
 	Args    []any // strings, ints and int64s
 }
 
+// The codes of fence.lua.
+const (
+	fenceRefused = iota
+	fenceDone
+)
+
 // Fence runs fence.lua once. If the token is too old it returns the newest seen.
 func (l *Ledger) Fence(ctx context.Context, r *FenceRequest) (reply any, newest int64, err error) {
 	keys := []any{r.Key, fenceKey(r.Key)}
 	args := append([]any{r.Token, r.Keep.Milliseconds(), r.Command}, r.Args...)
-	answer, err := l.run(ctx, call{fenceScript, keys, args})
+	answer, err := l.run(ctx, newCall(fenceScript, keys, args...))
 	if err != nil {
 		return nil, 0, classify(fmt.Sprintf("write %q", r.Key), err)
 	}
@@ -28,10 +34,10 @@ func (l *Ledger) Fence(ctx context.Context, r *FenceRequest) (reply any, newest 
 		elements = append(elements, nil)
 	}
 	if len(elements) == 2 {
-		if n, refused := elements[1].(int64); refused && elements[0] == int64(0) {
+		if n, refused := elements[1].(int64); refused && elements[0] == int64(fenceRefused) {
 			return nil, n, nil
 		}
-		if elements[0] == int64(1) {
+		if elements[0] == int64(fenceDone) {
 			return elements[1], 0, nil
 		}
 	}

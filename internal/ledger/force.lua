@@ -10,6 +10,9 @@
 --@include functions.lua
 
 local barMs = tonumber(ARGV[2])
+if few then
+  call('HDEL', STATE, 'queue') -- FREES
+end
 
 local function expel(id, record)
   if leaseWeight(record) then
@@ -25,14 +28,14 @@ local function expel(id, record)
   return 1
 end
 
-local ended = 0
+local forced = 0
 if ARGV[1] ~= '' then
-  ended = expel(ARGV[1], open(ARGV[1]))
+  forced = expel(ARGV[1], open(ARGV[1]))
 else
   open('')
   for _, id in ipairs(call('ZRANGE', LEASES, 0, BATCH - 1)) do
-    ended = ended + expel(id, call('HGET', STATE, id))
+    forced = forced + expel(id, call('HGET', STATE, id))
   end
 end
 finish()
-return ended
+return forced

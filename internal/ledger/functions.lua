@@ -5,19 +5,28 @@
 -- prelude.lua are then variables around it, which a server finds at once; those beside it in one function it looks for
 -- in a list, for each of them in each function.
 
-local head                                -- id of the first waiter, nil if none waits
-local queued = false                      -- QUEUE or SEEN exist
-local capped = false                      -- expired entries are left over for the next call
-local leasesNew = false
-local leasesUntil = 0                     -- ms from now that STATE and LEASES must live for
-local writes = {}                         -- fields and values for STATE
-local dirty = false                       -- held, count or token changed
-local moved = false                       -- somebody came, went or was granted: the head may have to be told
-local pause = 0                           -- ms until the pace allows the head its grant
-local noticed = {}                        -- ids granted in this call that want notice
+local head        -- id of the first waiter, nil if none waits
+local capped      -- expired entries are left over for the next call
+local leasesNew
+local leasesUntil -- ms from now that STATE and LEASES must live for
+local stateUntil  -- ms from now that STATE must live for besides
+local forgets     -- STATE is to remember the token for MEMORY only, once nobody holds or waits
+local writes      -- fields and values for STATE
+local dirty       -- `clock` has to be written
+local requeued    -- `queue` has to be written
+local moved       -- somebody came, went or was granted: the head may have to be told
+local pause       -- ms until the pace allows the head its grant
+local noticed     -- ids granted in this call that want notice
+
+-- begin makes them those of a resource that has just been read.
+local function begin()
+  head, capped, leasesNew, leasesUntil, stateUntil, forgets = nil, false, false, 0, 0, false
+  writes, dirty, requeued, moved, pause, noticed = {}, false, false, false, 0, {}
+end
+begin()
 
 local function integer(n)
-  return string.format('%d', n)
+  return format('%d', n)
 end
 
 local function write(field, value)
@@ -25,22 +34,45 @@ local function write(field, value)
   writes[#writes + 1] = value
 end
 
--- cover lets key live for ms from now, or longer if it does. GT does nothing to a key that never expires, and every
--- key is born so. STATE with an operator's limit stays that way; otherwise stateNew tells when it is born.
-local function cover(key, ms, new)
-  if key == STATE and operator then
-    return
-  end
+-- cover lets QUEUE or SEEN live for ms from now, or longer if it does. GT does nothing to a key that never expires, and
+-- every key is born so.
+local function cover(key, ms)
   ms = ms + TAIL
-  if new or (call('PEXPIRE', key, ms, 'GT') == 0 and key ~= STATE and call('PTTL', key) == -1) then
+  if call('PEXPIRE', key, ms, 'GT') == 0 and call('PTTL', key) == -1 then
     call('PEXPIRE', key, ms)
   end
 end
 
--- tell sends one message to the process that an id belongs to. It is a hint: who misses it asks.
-local function tell(id, text)
-  call('PUBLISH', 'signalbox:inbox:' .. string.match(id, '^[^:]*'), text)
+-- lineUp says that there is a QUEUE, or a SEEN, from now on.
+local function lineUp()
+  if not queued then
+    queued, requeued, departures = true, true, now
+  end
 end
+
+-- hear puts into SEEN until when something counts.
+local function hear(member, ms)
+  call('ZADD', SEEN, now + ms, member)
+  cover(SEEN, ms)
+  lineUp()
+  if seen == 0 or seen > now + ms then
+    seen, requeued = now + ms, true
+  end
+  stateUntil = math.max(stateUntil, ms)
+end
+
+-- enqueue gives an id the last place.
+local function enqueue(id, stated, ms)
+  lineUp()
+  local last = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
+  most = last and math.max(most, stated) or stated
+  tail = math.max(tail, tonumber(last or 0)) + 1
+  call('ZADD', QUEUE, tail, id)
+  cover(QUEUE, ms)
+  queueLives, requeued = math.max(queueLives, now + ms + TAIL), true
+end
+
+--@include tell.lua
 
 local function leaseWeight(record)
   return tonumber(record and string.match(record, '^L (%d+) '))
@@ -48,6 +80,9 @@ end
 
 local function lease(record)
   local weight, fence, since, ttl, terms, owner = string.match(record, '^L (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
+  if not weight then
+    return leaseWeight(record), 0, now, 0, '-', '' -- it was cut by hand
+  end
   return tonumber(weight), tonumber(fence), tonumber(since), tonumber(ttl), terms, owner
 end
 
@@ -66,7 +101,7 @@ end
 local function event(kind, id, weight, fence, ms, owner)
   if watched then
     call('PUBLISH', STATE .. ':events',
-      string.format('%s %d %s %d %d %d %s', kind, now, id, weight, fence, math.max(ms, 0), owner))
+      format('%s %d %s %d %d %d %s', kind, now, id, weight, fence, math.max(ms, 0), owner))
   end
 end
 
@@ -92,7 +127,7 @@ local function paceDue(terms)
   if not interval then
     return 0
   end
-  local paced = tonumber(call('HGET', STATE, 'pace') or 0)
+  local paced = tonumber(call('HGET', STATE, 'pace') or nil) or 0
   return math.max(0, math.ceil((paced - (burst - 1) * interval - nowUs) / 1000))
 end
 
@@ -100,19 +135,21 @@ end
 local function grant(id, weight, ttl, forMs, terms, owner, waited)
   local fence = math.max(token + 1, nowUs)
   token = fence + (term(terms, 'b') or 0)
-  leasesNew = leasesNew or count == 0
+  if count == 0 then
+    leasesNew, ends = true, 0
+  end
   call('ZADD', LEASES, now + forMs, id)
-  write(id, string.format('L %d %d %d %d %s %s', weight, fence, now, ttl, terms, owner))
+  write(id, format('L %d %d %d %d %s %s', weight, fence, now, ttl, terms, owner))
   held, count, dirty, moved = held + weight, count + 1, true, true
   leasesUntil = math.max(leasesUntil, forMs + (term(terms, 'c') or 0))
   local interval = term(terms, 'p')
   if interval then
-    local paced = math.max(tonumber(call('HGET', STATE, 'pace') or 0), nowUs) + interval
+    local paced = math.max(tonumber(call('HGET', STATE, 'pace') or nil) or 0, nowUs) + interval
     call('HSET', STATE, 'pace', integer(paced))
     leasesUntil = math.max(leasesUntil, math.ceil((paced - nowUs) / 1000))
   end
   if string.find(terms, 'n', 1, true) then
-    noticed[#noticed + 1] = id
+    noticed[#noticed + 1], special = id, true
   end
   event('grant', id, weight, fence, waited, owner)
   return fence
@@ -130,20 +167,23 @@ end
 -- the queue may know only of an expiry that is much later.
 local function rest(id, record, ms)
   local weight, fence, _, _, _, owner = lease(record)
-  leasesNew = leasesNew or count == 0
+  if count == 0 then
+    leasesNew, ends = true, 0
+  end
   call('ZADD', LEASES, now + ms, '!' .. id)
-  write('!' .. id, string.format('L %d %d %d %d - %s', weight, fence, now, ms, owner))
+  write('!' .. id, format('L %d %d %d %d - %s', weight, fence, now, ms, owner))
   held, count, dirty = held + weight, count + 1, true
   leasesUntil = math.max(leasesUntil, ms)
   if head then
-    tell(head, string.format('ask %s %d', head, ms))
+    tell(head, format('ask %s %d', head, ms))
   end
 end
 
 -- giveBack ends the lease of an id by its holder's will. What it was to hold at least rests until then.
 local function giveBack(id, record)
   local _, _, since, _, terms = lease(record)
-  local restMs = since + (term(terms, 'h') or 0) - now
+  local holdMs = term(terms, 'h') or 0
+  local restMs = math.min(holdMs, since + holdMs - now) -- the clock may be a little before `since`
   drop(id, record, 'release')
   if restMs > 0 then
     rest(id, record, restMs)
@@ -167,16 +207,17 @@ local function leave(id, record)
   call('ZREM', SEEN, id)
   call('HDEL', STATE, id)
   head, moved = call('ZRANGE', QUEUE, 0, 0)[1], true
+  departures, requeued = departures + 1, true
 end
 
 -- bar refuses an id for ms: an acquire of it that is still under way must not bring it back.
 local function bar(id, ms)
-  call('ZADD', SEEN, now + ms, '-' .. id)
-  cover(SEEN, ms)
+  hear('-' .. id, ms)
+  bars, requeued = math.max(bars, now + ms), true
 end
 
 local function barred(id)
-  return queued and call('ZSCORE', SEEN, '-' .. id)
+  return queued and bars > now and call('ZSCORE', SEEN, '-' .. id)
 end
 
 -- mend is what settle finds to do, which is seldom: its functions are made only then.
@@ -187,8 +228,6 @@ local function mend(torn, expired, dead)
   local function repair()
     local state, records = call('HGETALL', STATE), {}
     held, count, dirty, moved = 0, 0, true, true
-    -- A hash that loses its last field is deleted, and the expiry that it is given below with it.
-    call('HSET', STATE, 'count', 0)
     for i = 1, #state, 2 do
       local id, record = state[i], state[i + 1]
       if string.find(id, ':', 1, true) and leaseWeight(record) then
@@ -201,7 +240,7 @@ local function mend(torn, expired, dead)
       local record = records[id]
       if not record then
         token = math.max(token + 1, nowUs)
-        record = string.format('L %d %d %d 0 - ', WHOLE, token, now)
+        record = format('L %d %d %d 0 - ', WHOLE, token, now)
         call('HSET', STATE, id, record)
       end
       records[id] = nil
@@ -211,29 +250,26 @@ local function mend(torn, expired, dead)
       local left = math.min(tonumber(string.match(record, '^L %d+ %d+ %d+ (%d+)')), ends - now)
       if left > 0 then
         call('ZADD', LEASES, now + left, id)
-        cover(LEASES, left)
         held, count = held + leaseWeight(record), count + 1
       else
         call('HDEL', STATE, id)
       end
     end
     if count > 0 then
-      local lifeMs = math.max(0, call('PTTL', LEASES))
-      ends = math.max(ends, now + lifeMs - TAIL)
-      write('ends', integer(ends))
-      cover(STATE, lifeMs, stateNew)
-      stateNew = false
+      ends = math.max(ends, tonumber(call('ZRANGE', LEASES, -1, -1, 'WITHSCORES')[2]))
+      leasesUntil = math.max(leasesUntil, ends - now, call('PTTL', LEASES) - TAIL)
+      leasesNew, lives = true, 0
     end
   end
 
   -- reap ends leases that have expired. Those with a cool-down leave their permits resting.
   local function reap(ids)
-    local torn, resting = false, {}
+    local bare, resting = false, {} -- bare: a lease has no record
     local records = call('HMGET', STATE, unpack(ids))
     for i, id in ipairs(ids) do
       local record = records[i]
       local weight = leaseWeight(record)
-      held, torn = held - (weight or 0), torn or not weight
+      held, bare = held - (weight or 0), bare or not weight
       local coolMs = weight and string.match(record, '^L %d+ %d+ %d+ %d+ %S*c(%d+)')
       local left = coolMs and call('ZSCORE', LEASES, id) + coolMs - now
       if left and left > 0 then
@@ -246,7 +282,7 @@ local function mend(torn, expired, dead)
     call('HDEL', STATE, unpack(ids))
     call('ZREM', LEASES, unpack(ids))
     count, dirty, moved = count - #ids, true, true
-    if torn then
+    if bare then
       repair()
     end
     for _, lost in ipairs(resting) do
@@ -265,6 +301,7 @@ local function mend(torn, expired, dead)
     call('ZREM', QUEUE, unpack(ids))
     call('HDEL', STATE, unpack(ids))
     head, moved = call('ZRANGE', QUEUE, 0, 0)[1], true
+    departures, requeued = departures + 1, true
   end
 
   if torn then
@@ -278,37 +315,104 @@ local function mend(torn, expired, dead)
   end
 end
 
+-- survey learns what the fields of STATE do not tell, since they are lost, or of another version.
+local function survey()
+  if cut and call('EXISTS', LEASES) == 0 then
+    local leftMs = math.max(1, call('PTTL', STATE) - clockAhead - TAIL)
+    call('ZADD', LEASES, now + leftMs, '!cut:1')
+    call('HSET', STATE, '!cut:1', format('L %d %d %d %d - its leases were cut off', WHOLE, token, now, leftMs))
+  end
+  local last = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')
+  most, tail, queueLives = WHOLE, tonumber(last[2] or 0), now + math.max(0, call('PTTL', QUEUE))
+  seen, departures, bars = 1, now, tonumber(call('ZRANGE', SEEN, -1, -1, 'WITHSCORES')[2] or 0)
+  local leasesLive = call('EXISTS', LEASES) == 1 and call('PTTL', LEASES) or NEVER
+  lives = now + math.max(0, math.min(call('PTTL', STATE) - clockAhead, leasesLive))
+  dirty = call('HDEL', STATE, 'token', 'held', 'count', 'ends', 'limit') > 0 -- version 2
+  requeued = true
+end
+
+-- expand makes the compact form the full one. It becomes compact again when nobody holds or waits: acquire.lua.
+local function expand()
+  local scores, records = {}, {}
+  for expires, id, record in string.gmatch(few, '\n(%d+) (%S+) (L [^\n]*)') do
+    scores[#scores + 1], scores[#scores + 2] = expires, id
+    records[#records + 1], records[#records + 2] = id, record
+  end
+  few, dirty = nil, true
+  if count > 0 then
+    call('ZADD', LEASES, unpack(scores))
+    call('HSET', STATE, unpack(records))
+    leasesNew = true
+  end
+end
+
 -- settle brings the ledger up to this moment.
 local function settle()
+  if mixed then
+    survey()
+  elseif few then
+    expand()
+  end
   local card = call('ZCARD', LEASES)
   local expired = call('ZRANGE', LEASES, '-inf', now, 'BYSCORE', 'LIMIT', 0, BATCH)
   local dead = {}
-  queued = present > math.min(card, 1)
   if queued then
     dead = call('ZRANGE', SEEN, '-inf', now, 'BYSCORE', 'LIMIT', 0, BATCH)
     head = call('ZRANGE', QUEUE, 0, 0)[1]
   end
-  local torn = card ~= count or (not queued and call('HLEN', STATE) > card + FIELDS)
+  local torn = card ~= count or (not head and call('HLEN', STATE) > card + FIELDS)
   local found = torn or #expired + #dead > 0
   if found then
     mend(torn, expired, dead)
     capped = #expired == BATCH or #dead == BATCH
+  end
+  if queued and seen > 0 and seen <= now then
+    seen, requeued = tonumber(call('ZRANGE', SEEN, 0, 0, 'WITHSCORES')[2] or 0), true
   end
   return found
 end
 
 -- open settles the ledger and returns the record of an id as it is then, nil if it has none that is in force.
 local function open(id)
-  if present == 0 and count == 0 and not leaseWeight(record) then
-    return record
+  if not queued and count == 0 and not leaseWeight(selfRecord) then
+    few = nil
+    return selfRecord
   end
   if settle() then
-    record = call('HGET', STATE, id) or nil
+    selfRecord = call('HGET', STATE, id) or nil
   end
-  if capped and leaseWeight(record) and tonumber(call('ZSCORE', LEASES, id)) <= now then
+  if capped and leaseWeight(selfRecord) and tonumber(call('ZSCORE', LEASES, id)) <= now then
     return nil
   end
-  return record
+  return selfRecord
+end
+
+-- dead reports whether the head is not heard from any more.
+local function dead(since, claim)
+  if since + claim > now and not capped then
+    return false
+  end
+  local deadline = tonumber(call('ZSCORE', SEEN, head) or 0)
+  if deadline <= now then
+    return true
+  end
+  local process = string.match(head, '^[^:]*')
+  if deadline % 1 == 0 or tonumber(call('ZSCORE', SEEN, '@' .. process) or 0) > now then
+    return false
+  end
+  -- So are those of its process that count by its mark.
+  local ids, others = call('ZRANGE', QUEUE, 1, BATCH - 1), {}
+  for i, score in ipairs(#ids > 0 and call('ZMSCORE', SEEN, unpack(ids)) or ids) do
+    if tonumber(score or 0) % 1 > 0 and string.match(ids[i], '^[^:]*') == process then
+      others[#others + 1] = ids[i]
+    end
+  end
+  if #others > 0 then
+    local before = head
+    mend(false, {}, others)
+    head = before
+  end
+  return true
 end
 
 -- promote grants from the head of the queue while the head fits. If `caller` is reached it gets its full ttl and no
@@ -318,13 +422,13 @@ local function promote(caller)
   for _ = 1, head and GRANTS or 0 do
     local record = call('HGET', STATE, head)
     local weight, stated, since, ttl, claim, terms, owner = waiter(record)
-    local most = operator or stated
-    if not weight or (capped and tonumber(call('ZSCORE', SEEN, head) or now) <= now) then
+    local effective = operator or stated
+    if not weight or dead(since, claim) then
       leave(head, record)
-    elseif weight > most then
-      tell(head, 'heavy ' .. head .. ' ' .. integer(most))
+    elseif weight > effective then
+      tell(head, 'heavy ' .. head .. ' ' .. integer(effective))
       leave(head, record)
-    elseif held + weight > most then
+    elseif held + weight > effective then
       return own
     else
       pause = paceDue(terms)
@@ -340,7 +444,7 @@ local function promote(caller)
         own = grant(head, weight, ttl, ttl, terms, owner, now - since)
       else
         local fence = grant(head, weight, ttl, claim, terms, owner, now - since)
-        tell(head, string.format('grant %s %d %d %d', head, fence, now, claim))
+        tell(head, format('grant %s %d %d %d', head, fence, now, claim))
       end
       head = call('ZRANGE', QUEUE, 0, 0)[1]
     end
@@ -351,6 +455,40 @@ local function promote(caller)
   return own
 end
 
+-- store writes STATE, and lets STATE and LEASES live for as long as they are needed. What has less than that left is given
+-- half as much more, so that it need not be done each time. STATE expires when the server's own clock, which may have gone
+-- back, has passed `lives` and the last token: who begins anew then begins with a larger one.
+local function store()
+  if watched or operator then
+    special = true
+  elseif count == 0 then
+    special = false
+  end
+  if leasesUntil > 0 then
+    ends = math.max(ends, now + leasesUntil)
+  end
+  local untilMs = math.max(leasesUntil, stateUntil, token / 1000 - now)
+  local lifeMs = lives - now
+  local shorter = forgets and count == 0 and not head and lifeMs > math.max(MEMORY, untilMs) + TAIL
+  local longer = lifeMs < untilMs + TAIL
+  if longer then
+    lifeMs = untilMs + math.min(untilMs / 2, TAIL) + TAIL
+  elseif shorter then
+    lifeMs = math.max(MEMORY, untilMs)
+  end
+  lifeMs = math.floor(lifeMs)
+  lives = now + lifeMs
+  soonest = count > 0 and tonumber(call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2]) or 0
+  write('clock', format(FULL, clock[1], clockAhead, token, held, count, ends, soonest, limit, lives, special and 1 or 0))
+  call('HSET', STATE, unpack(writes))
+  if (longer or shorter or mixed) and not operator then
+    call('PEXPIRE', STATE, lifeMs + clockAhead)
+  end
+  if count > 0 and (longer or leasesNew or mixed) then
+    call('PEXPIRE', LEASES, lifeMs)
+  end
+end
+
 -- finish grants what can be granted and writes STATE back.
 local function finish(caller)
   local own = promote(caller)
@@ -359,23 +497,20 @@ local function finish(caller)
       tell(id, 'wanted ' .. id)
     end
   end
-  if dirty then
-    write('token', integer(token))
-    write('held', integer(held))
-    write('count', integer(count))
+  if requeued or (queued and dirty and not head) then
+    local last = not head and tonumber(call('ZRANGE', SEEN, -1, -1, 'WITHSCORES')[2])
+    if not head and not last then
+      queued = false
+      call('HDEL', STATE, 'queue')
+    else
+      if last then
+        call('PEXPIRE', SEEN, math.floor(math.max(0, last - now)) + TAIL)
+      end
+      write('queue', format(QUEUED, most, tail, seen, bars, queueLives, departures))
+    end
   end
-  if leasesUntil > 0 then
-    ends = math.max(leasesNew and 0 or ends, now + leasesUntil)
-    write('ends', integer(ends))
-  end
-  if #writes > 0 then
-    call('HSET', STATE, unpack(writes))
-  end
-  if leasesUntil > 0 then
-    cover(LEASES, leasesUntil, leasesNew)
-  end
-  if leasesUntil > 0 or (stateNew and #writes > 0) then
-    cover(STATE, leasesUntil, stateNew)
+  if dirty or leasesUntil > 0 or #writes > 0 or (stateUntil > 0 and lives < now + stateUntil + TAIL) then
+    store()
   end
   return own
 end

@@ -29,7 +29,7 @@ const (
 // Latch runs latch.lua once and returns how many parties are still missing.
 func (l *Ledger) Latch(ctx context.Context, r *LatchRequest) (missing int, err error) {
 	args := []any{string(r.Verb), r.Who, r.Parties, r.Keep.Milliseconds(), r.Claim.Milliseconds()}
-	reply, err := l.run(ctx, call{latchScript, r.Resource.beside("counted", "awaiting"), args})
+	reply, err := l.run(ctx, newCall(latchScript, r.Resource.beside("counted", "awaiting"), args...))
 	if err != nil {
 		return 0, failure("latch", r.Resource.Name, err)
 	}
@@ -40,12 +40,20 @@ func (l *Ledger) Latch(ctx context.Context, r *LatchRequest) (missing int, err e
 	return int(n), nil
 }
 
-// BarrierAnswer says whether the party has passed, in which round, or how many have arrived.
+// BarrierAnswer says whether the party has passed, in which round, or how many have arrived. Barred: it has left.
 type BarrierAnswer struct {
 	Passed  bool
+	Barred  bool
 	Round   int64
 	Arrived int
 }
+
+// The codes of barrier.lua.
+const (
+	barrierWaiting = iota
+	barrierPasses
+	barrierBarred
+)
 
 // Arrive runs barrier.lua once, for a party that arrives, or still waits.
 func (l *Ledger) Arrive(
@@ -65,16 +73,18 @@ func (l *Ledger) barrier(
 	ctx context.Context, resource *Resource, verb, id string, parties int, claim time.Duration,
 ) (BarrierAnswer, error) {
 	args := []any{verb, id, parties, claim.Milliseconds()}
-	reply, err := l.run(ctx, call{barrierScript, resource.beside("arrived", "passed"), args})
+	reply, err := l.run(ctx, newCall(barrierScript, resource.beside("arrived", "passed", "left"), args...))
 	if err != nil {
 		return BarrierAnswer{}, failure("barrier", resource.Name, err)
 	}
 	n := numbers(reply)
 	switch {
-	case len(n) == 2 && n[0] == 1:
+	case len(n) == 2 && n[0] == barrierPasses:
 		return BarrierAnswer{Passed: true, Round: n[1]}, nil
-	case len(n) == 2 && n[0] == 0:
+	case len(n) == 2 && n[0] == barrierWaiting:
 		return BarrierAnswer{Arrived: int(n[1])}, nil
+	case len(n) == 1 && n[0] == barrierBarred:
+		return BarrierAnswer{Barred: true}, nil
 	}
 	return BarrierAnswer{}, unexpected("barrier", resource.Name, reply)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -149,7 +150,12 @@ func TestLimitAgreesWithModel(t *testing.T) {
 				g.refund(&request, &state, answer.Mark, cost*interval)
 			},
 			"": func(*rapid.T) {
-				value, err := g.client.Get(g.ctx, key).Int64()
+				text, err := g.client.Get(g.ctx, key).Result()
+				onTime, _, _ := strings.Cut(text, ".")
+				value, _ := strconv.ParseInt(onTime, 10, 64) // 0 for none
+				if one, _ := strconv.ParseFloat(text, 64); int64(one) != value {
+					g.t.Fatalf("%q read as one number, as the first version does, is %.0f", text, one)
+				}
 				if err != nil && state <= g.now() { // it has expired, and says no more than none
 					state = 0
 				}
@@ -230,7 +236,7 @@ func TestLatchAgreesWithModel(t *testing.T) {
 func TestBarrierAgreesWithModel(t *testing.T) {
 	each(t, func(g *gathering) {
 		parties := rapid.IntRange(1, 4).Draw(g.t, "parties")
-		arrived, passed, last := make(map[string]bool), make(map[string]int64), int64(0)
+		arrived, left, passed, last := make(map[string]bool), make(map[string]bool), make(map[string]int64), int64(0)
 		id := func() string { return fmt.Sprintf("process%d:1", rapid.IntRange(1, 6).Draw(g.t, "id")) }
 		g.t.Repeat(map[string]func(*rapid.T){
 			"arrive": func(t *rapid.T) {
@@ -238,6 +244,10 @@ func TestBarrierAgreesWithModel(t *testing.T) {
 				answer, err := g.ledger.Arrive(g.ctx, g.resource, who, parties, time.Minute)
 				if round, through := passed[who]; through {
 					g.agree("asked again", answer, ledger.BarrierAnswer{Passed: true, Round: round}, err)
+					return
+				}
+				if left[who] {
+					g.agree("late", answer, ledger.BarrierAnswer{Barred: true}, err)
 					return
 				}
 				arrived[who] = true
@@ -269,12 +279,18 @@ func TestBarrierAgreesWithModel(t *testing.T) {
 					return
 				}
 				delete(arrived, who)
+				left[who] = true
 				g.agree("leave", answer, ledger.BarrierAnswer{Arrived: len(arrived)}, err)
 			},
 			"silent": func(*rapid.T) {
 				who := id()
 				delete(arrived, who)
 				g.silent("arrived", who)
+			},
+			"bar is over": func(*rapid.T) {
+				who := id()
+				delete(left, who)
+				g.agree("zrem", nil, nil, g.client.ZRem(g.ctx, g.key("left"), who).Err())
 			},
 			"forgotten": func(*rapid.T) { // the round was long ago
 				who := id()

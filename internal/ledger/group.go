@@ -21,6 +21,9 @@ type GroupRequest struct {
 	Claim  time.Duration
 	Owner  string
 	Label  string
+
+	Precedence transport.Precedence
+	Waited     time.Duration // set, as in an AcquireRequest
 }
 
 // Place is what a GroupRequest asks of one resource.
@@ -50,7 +53,9 @@ func (l *Ledger) AcquireGroup(ctx context.Context, request *GroupRequest) (Group
 	}
 	args = append(args, request.TTL.Milliseconds(), request.Wait.Milliseconds(), request.Claim.Milliseconds(),
 		person(request.Owner, request.Label))
-	reply, err := l.run(ctx, call{acquireGroupScript, keys, args})
+	c := newCall(acquireGroupScript, keys, args...)
+	c.precedence, c.waited = request.Precedence, &request.Waited
+	reply, err := l.run(ctx, c)
 	if transport.HasPrefix(err, "CROSSSLOT") {
 		return GroupAnswer{}, fmt.Errorf("acquire %q: %w: the names lie on different servers of the Cluster: give them a "+
 			`hash tag in common, as in "invoice:{42}" and "customer:{42}": %w`, names, ErrInvalid, err)

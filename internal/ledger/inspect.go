@@ -12,7 +12,7 @@ import (
 
 // State is what inspect.lua returns of a resource.
 type State struct {
-	Now      time.Time // the server's clock
+	Now      time.Time // the ledger's: the server's clock, if that never went back
 	Limit    int       // the last a caller stated, 0 if none
 	Operator int       // the operator's, 0 if none
 	Token    int64     // of the last grant
@@ -39,7 +39,7 @@ type Entry struct {
 
 // Inspect returns the state of a resource with at most `most` holders and as many waiters.
 func (l *Ledger) Inspect(ctx context.Context, resource *Resource, most int) (State, error) {
-	value, err := l.run(ctx, call{inspectScript, resource.keys, []any{most}})
+	value, err := l.run(ctx, newCall(inspectScript, resource.keys, most))
 	if err != nil {
 		return State{}, failure("inspect", resource.Name, err)
 	}
@@ -50,7 +50,7 @@ func (l *Ledger) Inspect(ctx context.Context, resource *Resource, most int) (Sta
 func (l *Ledger) InspectAll(ctx context.Context, resources []*Resource) ([]State, error) {
 	calls := make([]call, len(resources))
 	for i, resource := range resources {
-		calls[i] = call{inspectScript, resource.keys, []any{0}}
+		calls[i] = newCall(inspectScript, resource.keys, 0)
 	}
 	states := make([]State, len(resources))
 	for i, reply := range l.runAll(ctx, calls) {

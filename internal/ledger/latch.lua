@@ -4,6 +4,9 @@
 --      2 AWAITING ZSET  id -> the ms by which it must be heard from again
 -- ARGV 1 'count', 'await', 'leave' or 'look'  2 the party that counts, or the id that awaits  3 parties needed
 --      4 keepMs, for how long it is remembered after the last count  5 claimMs
+-- An await that comes late, after its leave, and a clock that went back, leave an id in AWAITING for longer than it awaits:
+-- it is told once that the latch is open, and nothing hangs on who awaits.
+--
 -- Returns  how many parties are still missing
 -- Errors   WRONGTYPE if a key is not the ledger's.
 -- Cost     O(log n), and when it opens O(m log m) for at most 1,000 that are told; the others ask.
@@ -29,9 +32,10 @@ elseif verb == 'leave' then
   call('ZREM', AWAITING, who)
 end
 if missing == 0 then
+--@include tell.lua
   for _, id in ipairs(call('ZRANGE', AWAITING, 0, TOLD - 1)) do
     call('ZREM', AWAITING, id)
-    call('PUBLISH', 'signalbox:inbox:' .. string.match(id, '^[^:]*'), 'open ' .. id .. ' 0')
+    tell(id, 'open ' .. id .. ' 0')
   end
 end
 return missing

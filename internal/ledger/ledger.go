@@ -1,6 +1,6 @@
 // Package ledger is the permit ledger: the one state machine behind every lock, semaphore and election of Signalbox.
 //
-// A resource is four keys under one hash tag; prelude.lua describes them. Each .lua file beside this one is one
+// A resource is a key, or up to four under one hash tag; prelude.lua describes them. Each .lua file beside this one is one
 // transition, atomic on the server and timed by the server's clock. The Go here does no more than call them: it puts
 // requests into arguments, answers into structs, and server errors into a few sentinels that say whether asking again
 // can help. It keeps no state besides the transport, so everything may be called from any number of goroutines.
@@ -25,11 +25,18 @@ const MaxRenewals = 500
 // Ledger calls the transitions on one server, Sentinel group or Cluster.
 type Ledger struct {
 	transport transport.Transport
+	within    time.Duration
 }
 
 // New returns the ledger kept by the servers that t reaches.
 func New(t transport.Transport) *Ledger {
 	return &Ledger{transport: t}
+}
+
+// Within is the same ledger, for whose commands this is how long the answer may take once they are on their way; 0: as
+// the client and the context allow.
+func (l *Ledger) Within(d time.Duration) *Ledger {
+	return &Ledger{transport: l.transport, within: d}
 }
 
 // AcquireRequest asks for Weight of Limit permits. Wait 0 means: refuse rather than queue.
@@ -44,6 +51,9 @@ type AcquireRequest struct {
 	Terms    Terms
 	Owner    string
 	Label    string
+
+	Precedence transport.Precedence
+	Waited     time.Duration // set: for how long it stood in a queue of this process before it was sent
 }
 
 // Outcome says what became of an AcquireRequest.
@@ -59,7 +69,7 @@ const (
 )
 
 // AcquireAnswer holds, by Outcome: Granted: Token, Now. Waiting: Ahead, Next, Now. Refused: Next, Held, Limit.
-// Heavy: Limit. Now is the server's clock in ms, Next the time until the earliest lease expires.
+// Heavy: Limit. Now is the ledger's time in ms, which goes on when the server's clock goes back, Next the time until the earliest lease expires.
 type AcquireAnswer struct {
 	Outcome Outcome
 	Token   int64
@@ -103,10 +113,12 @@ func (l *Ledger) AcquireAll(ctx context.Context, requests []*AcquireRequest) []A
 }
 
 func (r *AcquireRequest) call() call {
-	return call{acquireScript, r.Resource.keys, []any{
+	c := newCall(acquireScript, r.Resource.keys,
 		r.ID, r.Weight, r.Limit, r.TTL.Milliseconds(), r.Wait.Milliseconds(), r.Claim.Milliseconds(), r.Terms.word(),
 		person(r.Owner, r.Label),
-	}}
+	)
+	c.precedence, c.waited = r.Precedence, &r.Waited
+	return c
 }
 
 func (r *AcquireRequest) answer(reply any) (AcquireAnswer, error) {
@@ -150,10 +162,11 @@ type Renewal struct {
 	Cool time.Duration
 }
 
-// RenewRequest renews up to MaxRenewals leases of one resource.
+// RenewRequest renews up to MaxRenewals leases of one resource. Waited is set as in an AcquireRequest.
 type RenewRequest struct {
 	Resource *Resource
 	Leases   []Renewal
+	Waited   time.Duration
 }
 
 // RenewResult holds an answer for each lease of the request, or the error of all.
@@ -165,8 +178,8 @@ type RenewResult struct {
 // RenewAll runs renew.lua for each request in one pipeline. The results stand in the order of the requests.
 func (l *Ledger) RenewAll(ctx context.Context, requests []RenewRequest) []RenewResult {
 	calls := make([]call, len(requests))
-	for i, request := range requests {
-		calls[i] = request.call()
+	for i := range requests {
+		calls[i] = requests[i].call()
 	}
 	results := make([]RenewResult, len(requests))
 	for i, reply := range l.runAll(ctx, calls) {
@@ -192,7 +205,9 @@ func (r *RenewRequest) call() call {
 	for _, lease := range r.Leases {
 		args = append(args, lease.ID, lease.TTL.Milliseconds(), lease.Cool.Milliseconds())
 	}
-	return call{renewScript, r.Resource.keys, args}
+	c := newCall(renewScript, r.Resource.keys, args...)
+	c.waited = &r.Waited
+	return c
 }
 
 // Cancelled says what an acquisition was when Cancel took it back.
@@ -208,12 +223,6 @@ const (
 // Cancel takes an acquisition back in whatever state it is, and bars its id for the time given.
 func (l *Ledger) Cancel(ctx context.Context, resource *Resource, id string, bar time.Duration) (Cancelled, error) {
 	n, err := l.number(ctx, "cancel", cancelScript, resource, id, bar.Milliseconds(), 0)
-	return Cancelled(n), err
-}
-
-// GiveBack is Release for a lease whose acquire may still be under way: it bars the id as Cancel does.
-func (l *Ledger) GiveBack(ctx context.Context, resource *Resource, id string, bar time.Duration) (Cancelled, error) {
-	n, err := l.number(ctx, "release", cancelScript, resource, id, bar.Milliseconds(), 1)
 	return Cancelled(n), err
 }
 
@@ -246,13 +255,18 @@ func (l *Ledger) ForceAll(ctx context.Context, resource *Resource, bar time.Dura
 const forceBatch = 1000
 
 func (l *Ledger) number(ctx context.Context, verb string, s *script, resource *Resource, args ...any) (int64, error) {
-	reply, err := l.run(ctx, call{s, resource.keys, args})
-	if err != nil {
-		return 0, failure(verb, resource.Name, err)
+	reply, err := l.run(ctx, newCall(s, resource.keys, args...))
+	return whole(verb, resource, transport.Reply{Value: reply, Err: err})
+}
+
+// whole reads the reply of a transition that returns one number.
+func whole(verb string, resource *Resource, reply transport.Reply) (int64, error) {
+	if reply.Err != nil {
+		return 0, failure(verb, resource.Name, reply.Err)
 	}
-	n, ok := reply.(int64)
+	n, ok := reply.Value.(int64)
 	if !ok {
-		return 0, unexpected(verb, resource.Name, reply)
+		return 0, unexpected(verb, resource.Name, reply.Value)
 	}
 	return n, nil
 }
@@ -272,6 +286,9 @@ func numbers(reply any) []int64 {
 	return n
 }
 
+// longestMs is more than any time that a script answers with a meaning.
+const longestMs = 1 << 42
+
 func ms(n int64) time.Duration {
-	return time.Duration(n) * time.Millisecond
+	return time.Duration(min(max(n, -longestMs), longestMs)) * time.Millisecond // more would overflow
 }

@@ -58,7 +58,7 @@ func TestOldServersAreRefused(t *testing.T) {
 		"# Server\r\nredis_version:255.255.255\r\nos:Linux\r\n":             true,
 		"# Server\r\nredis_version:6.2.6\r\nserver_name:something else\r\n": false,
 	} {
-		err := checkInfo(info)
+		err := checkVersion(infoFields(info))
 		if supported != (err == nil) || (err != nil && !errors.Is(err, ErrUnsupportedServer)) {
 			t.Errorf("%q: got %v, supported %v", info, err, supported)
 		}

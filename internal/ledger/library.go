@@ -1,13 +1,9 @@
 package ledger
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // The Functions library: the transitions for those who do not run this Go, under names of their own, so that a client in
-// another language needs no script text. Each function is a transition's text as it is, in `function(KEYS, ARGV) … end`:
-// it cannot differ from the script.
+// another language needs no script text.
 //
 // A new transition joins by a line in the table. Any change of a text raises LibraryVersion: a test tells.
 
@@ -15,10 +11,7 @@ import (
 const LibraryName = "signalbox"
 
 // LibraryVersion rises with every change of a transition. A client may ask for it: FCALL_RO signalbox_version 0.
-const LibraryVersion = 1
-
-// versionFunction is what tells a library of ours from another of the same name.
-const versionFunction = LibraryName + "_version"
+const LibraryVersion = 3
 
 // A function is a transition by its name in the library.
 type function struct {
@@ -34,6 +27,8 @@ var library = []function{
 	{"release", releaseScript, true},
 	{"renew", renewScript, true},
 	{"cancel", cancelScript, true},
+	{"heartbeat", heartbeatScript, true},
+	{"still", stillScript, true},
 	{"resize", resizeScript, true},
 	{"inspect", inspectScript, true},
 	{"force", forceScript, true},
@@ -48,27 +43,25 @@ var library = []function{
 	{"fence", fenceScript, false},
 }
 
-// Library returns the source of the library, as FUNCTION LOAD takes it.
-func Library() string {
-	var source strings.Builder
-	fmt.Fprintf(&source, "#!lua name=%s\n"+
+// permits is the library.
+var permits = newLibrary()
+
+func newLibrary() *FunctionLibrary {
+	f := &FunctionLibrary{Name: LibraryName, Version: LibraryVersion, About: fmt.Sprintf(
 		"-- Signalbox: locks, fair semaphores and what is made of them, as functions. docs/functions.md describes the calls.\n"+
-		"-- Version %d, made of the transitions in internal/ledger: change those.\n\n", LibraryName, LibraryVersion)
-	fmt.Fprintf(&source, "redis.register_function{\n  function_name = %s,\n  description = %s,\n"+
-		"  flags = {'no-writes'},\n  callback = function() return %d end,\n}\n",
-		quoted(versionFunction), quoted("the version of this library"), LibraryVersion)
-	for _, f := range library {
-		text := f.script.text.(string)
+			"-- Version %d, made of the transitions in internal/ledger: change those.\n", LibraryVersion)}
+	for _, transition := range library {
 		flags := ""
-		if f.frees {
-			flags = "  flags = {'allow-oom'},\n"
+		if transition.frees {
+			flags = "allow-oom"
 		}
-		fmt.Fprintf(&source, "\nredis.register_function{\n  function_name = %s,\n  description = %s,\n%s"+
-			"  callback = function(KEYS, ARGV)\n%send,\n}\n",
-			quoted(FunctionName(f.name)), quoted(purpose(text)), flags, text)
+		f.Functions = append(f.Functions, LibraryFunction{Name: transition.name, Flags: flags, Text: transition.script.text.(string)})
 	}
-	return source.String()
+	return f
 }
+
+// Library returns the source of the library, as FUNCTION LOAD takes it.
+func Library() string { return permits.Source() }
 
 // FunctionName is how the library calls a transition.
 func FunctionName(transition string) string { return LibraryName + "_" + transition }
@@ -81,19 +74,4 @@ func FunctionOf(digest string) string {
 		}
 	}
 	return ""
-}
-
-// purpose is the first clause of a transition's header: behind the name, as far as the first stop or reason.
-func purpose(text string) string {
-	header, _, _ := strings.Cut(text, "\n--\n")
-	_, words, _ := strings.Cut(strings.ReplaceAll(header, "\n--", ""), ": ")
-	for _, stop := range []string{". ", "; ", ": ", ", so that", ", unless"} {
-		words, _, _ = strings.Cut(words, stop)
-	}
-	return strings.TrimSuffix(words, ".")
-}
-
-// quoted is a text as Lua writes it.
-func quoted(text string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`, "\n", `\n`).Replace(text) + "'"
 }

@@ -47,7 +47,7 @@ func TestTheLibraryHasEveryTransition(t *testing.T) {
 	var want, got []string
 	for _, path := range paths {
 		switch name := strings.TrimSuffix(path, ".lua"); name {
-		case "prelude", "read", "functions": // what they include
+		case "prelude", "read", "adopt", "functions", "tell": // what they include
 		default:
 			want = append(want, name)
 		}
@@ -99,7 +99,11 @@ func drawCall(t *rapid.T, name string) (suffixes []string, args []any) {
 	case "inspect":
 		return permits, []any{100}
 	case "reweigh":
-		return permits, []any{id("id"), few("weight"), few("limit")}
+		return permits, []any{id("id"), few("weight"), few("limit"), few("number")}
+	case "heartbeat":
+		return permits, []any{claim, id("id"), id("other")}
+	case "still":
+		return permits, []any{claim, "process1", few("version")}
 	case "raise":
 		return permits, []any{id("id"), 1}
 	case "watch":
@@ -113,7 +117,7 @@ func drawCall(t *rapid.T, name string) (suffixes []string, args []any) {
 		return []string{":counted", ":awaiting"}, []any{verb, id("id"), few("parties"), ttl, claim}
 	case "barrier":
 		verb := rapid.SampledFrom([]string{"arrive", "leave"}).Draw(t, "verb")
-		return []string{":arrived", ":passed"}, []any{verb, id("id"), 3, claim}
+		return []string{":arrived", ":passed", ":left"}, []any{verb, id("id"), 3, claim}
 	case "fence":
 		return []string{":guarded", ":newest"}, []any{few("token"), ttl, "incrby", few("by")}
 	}
@@ -215,8 +219,8 @@ func TestInstallingFunctions(t *testing.T) {
 	if _, err := l.InstallFunctions(ctx); !errors.Is(err, ErrNewer) {
 		t.Errorf("over a newer one: got %v, want ErrNewer", err)
 	}
-	expect(t, "the newer one", describe(l.Functions(ctx)), "version 1000, 17 functions")
-	expect(t, "delete", describe(l.DeleteFunctions(ctx)), "version 1000, 17 functions")
+	expect(t, "the newer one", describe(l.Functions(ctx)), "version 1000, 19 functions")
+	expect(t, "delete", describe(l.DeleteFunctions(ctx)), "version 1000, 19 functions")
 	expect(t, "deleted", describe(l.Functions(ctx)), "version 0, 0 functions")
 
 	must(t, client.FunctionLoad(ctx, "#!lua name=signalbox\nredis.register_function('mine', function() return 1 end)").Err())

@@ -21,18 +21,24 @@ type LimitAnswer struct {
 	Mark  int64
 }
 
+// The codes of limit.lua.
+const (
+	limitRefused = iota
+	limitTaken
+)
+
 // Limit runs limit.lua once.
 func (l *Ledger) Limit(ctx context.Context, r *LimitRequest) (LimitAnswer, error) {
 	args := []any{r.Interval.Microseconds(), r.Burst, r.Cost, r.Wait.Microseconds()}
-	reply, err := l.run(ctx, call{limitScript, r.Resource.beside("rate"), args})
+	reply, err := l.run(ctx, newCall(limitScript, r.Resource.beside("rate"), args...))
 	if err != nil {
 		return LimitAnswer{}, failure("limit", r.Resource.Name, err)
 	}
 	n := numbers(reply)
 	switch {
-	case len(n) == 3 && n[0] == 1:
+	case len(n) == 3 && n[0] == limitTaken:
 		return LimitAnswer{true, time.Duration(n[1]) * time.Microsecond, n[2]}, nil
-	case len(n) == 2 && n[0] == 0:
+	case len(n) == 2 && n[0] == limitRefused:
 		return LimitAnswer{Delay: time.Duration(n[1]) * time.Microsecond}, nil
 	}
 	return LimitAnswer{}, unexpected("limit", r.Resource.Name, reply)
@@ -41,7 +47,7 @@ func (l *Ledger) Limit(ctx context.Context, r *LimitRequest) (LimitAnswer, error
 // Refund gives back what a request took, if nobody was promised a later time since. It reports whether it did.
 func (l *Ledger) Refund(ctx context.Context, r *LimitRequest, mark int64) (bool, error) {
 	args := []any{mark, r.Interval.Microseconds(), r.Cost}
-	reply, err := l.run(ctx, call{refundScript, r.Resource.beside("rate"), args})
+	reply, err := l.run(ctx, newCall(refundScript, r.Resource.beside("rate"), args...))
 	if err != nil {
 		return false, failure("refund", r.Resource.Name, err)
 	}

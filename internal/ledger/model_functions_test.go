@@ -22,11 +22,16 @@ func TestFunctionsAgreeWithModel(t *testing.T) {
 	if _, err := ledger.New(scripts).InstallFunctions(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// A script would be met with NOPERM.
-	if err := client.Do(t.Context(), "acl", "setuser", "default", "-evalsha", "-eval").Err(); err != nil {
-		t.Fatal(err)
+	// A script would be met with NOPERM, but for those of the test itself.
+	for _, rule := range [][]any{
+		{"acl", "setuser", "tester", "on", ">secret", "~*", "&*", "+@all"},
+		{"acl", "setuser", "default", "-evalsha", "-eval"},
+	} {
+		if err := client.Do(t.Context(), rule...).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	agreesWithModel(t, options, ledger.New(asFunctions{scripts}), "model of functions")
+	agreesWithModel(t, &redis.Options{Addr: options.Addr, Username: "tester", Password: "secret"}, ledger.New(asFunctions{scripts}), "model of functions")
 }
 
 // asFunctions is a transport that has transitions run as functions of the library.

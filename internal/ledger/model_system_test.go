@@ -91,7 +91,7 @@ func (s *system) drawTerms(asks *entry) (terms ledger.Terms) {
 		terms.Cool = forever
 	}
 	if asks.hold = rapid.Bool().Draw(t, "hold"); asks.hold {
-		terms.Hold = time.Hour
+		terms.Hold = forever
 	}
 	if asks.burst = rapid.IntRange(0, 3).Draw(t, "burst"); asks.burst > 0 {
 		terms.Pace, terms.Burst = time.Hour, asks.burst
@@ -174,8 +174,8 @@ func (s *system) group(t *rapid.T) {
 func (s *system) release(*rapid.T) {
 	s.choose()
 	id := s.drawID()
-	hold, err := s.ledger.Release(s.ctx, s.resource, id)
-	s.agree("release", hold, s.model.release(id), err)
+	result := s.ledger.ReleaseAll(s.ctx, []ledger.ReleaseRequest{{Resource: s.resource, ID: id}})[0]
+	s.agree("release", result.Hold, s.model.release(id), result.Err)
 }
 
 func (s *system) cancel(*rapid.T) {
@@ -184,16 +184,20 @@ func (s *system) cancel(*rapid.T) {
 }
 
 func (s *system) cancelID(id string) {
-	was, err := s.ledger.Cancel(s.ctx, s.resource, id, time.Minute)
-	s.agree("cancel", was, s.model.remove(id, false), err)
+	result := s.ledger.CancelAll(s.ctx, []ledger.CancelRequest{{s.resource, id, time.Minute}})[0]
+	s.agree("cancel", result.Was, s.model.remove(id, false), result.Err)
 	s.model.barred[id] = true
 }
 
 func (s *system) giveBack(*rapid.T) {
 	s.choose()
 	id := s.drawID()
-	was, err := s.ledger.GiveBack(s.ctx, s.resource, id, time.Minute)
-	s.agree("give back", was, s.model.remove(id, true), err)
+	result := s.ledger.ReleaseAll(s.ctx, []ledger.ReleaseRequest{{s.resource, id, time.Minute}})[0]
+	want := ledger.Lost
+	if s.model.remove(id, true) == ledger.WasHeld {
+		want = ledger.Held
+	}
+	s.agree("give back", result.Hold, want, result.Err)
 	s.model.barred[id] = true
 }
 
@@ -232,21 +236,43 @@ func (s *system) renew(*rapid.T) {
 	s.agree("renew", fmt.Sprint(result.Holds), fmt.Sprint(want), result.Err)
 }
 
+// reweigh asks with a number that is new, late, or was used before.
 func (s *system) reweigh(t *rapid.T) {
 	s.choose()
 	id, weight, limit := s.drawID(), rapid.IntRange(1, 4).Draw(t, "weight"), rapid.IntRange(1, 4).Draw(t, "limit")
-	at := find(s.model.leases, id)
-	more := at >= 0 && weight > s.model.leases[at].weight
-	answer, err := s.ledger.Reweigh(s.ctx, s.resource, id, weight, limit)
-	hold, busy := s.model.reweigh(id, weight, limit)
-	s.agree("reweigh", fmt.Sprint(answer.Hold, answer.Busy), fmt.Sprint(hold, busy), err)
+	number := int64(1)
+	at, more := find(s.model.leases, id), false
+	if at >= 0 {
+		lease := s.model.leases[at]
+		number = max(1, lease.reweighed+int64(rapid.IntRange(-1, 2).Draw(t, "number")))
+		more = weight > lease.weight && number > lease.reweighed
+	}
+	answer, err := s.ledger.Reweigh(s.ctx, s.resource, id, number, weight, limit)
+	hold, against := s.model.reweigh(id, number, weight, limit)
+	got := map[bool]string{answer.Busy: "busy", answer.Stale: "stale"}[true]
+	s.agree("reweigh", fmt.Sprint(answer.Hold, got), fmt.Sprint(hold, against), err)
+	if hold != ledger.Held || against == "busy" {
+		return
+	}
+	s.agree("weight", answer.Weight, s.model.leases[find(s.model.leases, id)].weight, nil)
 	switch {
-	case hold != ledger.Held || busy:
+	case against != "":
 	case more && answer.Token <= s.token:
 		t.Fatalf("L2: a lease that grew has token %d after %d", answer.Token, s.token)
 	case !more:
 		s.agree("L2: token of a lease that did not grow", answer.Token, s.tokens[id], nil)
 	}
+}
+
+func (s *system) heartbeat(t *rapid.T) {
+	s.choose()
+	request := ledger.HeartbeatRequest{Resource: s.resource, Claim: time.Minute}
+	for range rapid.IntRange(1, 4).Draw(t, "ids") {
+		request.IDs = append(request.IDs, s.drawID())
+	}
+	result := s.ledger.HeartbeatAll(s.ctx, []ledger.HeartbeatRequest{request})[0]
+	head, gone := s.model.heartbeat(request.IDs)
+	s.agree("heartbeat", fmt.Sprint(result.Head, result.Gone), fmt.Sprint(head, gone), result.Err)
 }
 
 // raise lifts the token as a quorum does, mostly by what a clock may be ahead.
@@ -281,9 +307,7 @@ func (s *system) pass(t *rapid.T) {
 	if rapid.Bool().Draw(t, "of what rests") {
 		id = "!" + id
 	}
-	past := redis.Z{Score: 1, Member: id}
-	s.client.ZAddXX(s.ctx, keys[1], past)
-	s.client.ZAddXX(s.ctx, keys[3], past, redis.Z{Score: 1, Member: "-" + id})
+	s.probe(keys, "overdue", id)
 	delete(s.model.barred, id)
 	for _, list := range [][]entry{s.model.leases, s.model.queue} {
 		if at := find(list, id); at >= 0 {
@@ -298,6 +322,31 @@ func (s *system) anHour(*rapid.T) {
 	s.model.told = nil
 	s.client.HIncrBy(s.ctx, s.resource.Keys()[0], "pace", -time.Hour.Microseconds())
 	s.model.paced = max(0, s.model.paced-1)
+}
+
+// clockGoesBack puts all times an hour later, which is what an hour less on the server's clock makes of them. The model does
+// not notice; the ledger loses less than a second each time, which a pace would show.
+func (s *system) clockGoesBack(*rapid.T) {
+	s.choose()
+	s.model.told = nil
+	keys := s.resource.Keys()
+	if !s.client.HExists(s.ctx, keys[0], "clock").Val() {
+		return
+	}
+	s.probe(keys, "later", 3_600_000)
+	for field, hour := range map[string]int64{"watched": 3600e3, "pace": 3598e6} {
+		if s.client.HExists(s.ctx, keys[0], field).Val() {
+			s.client.HIncrBy(s.ctx, keys[0], field, hour)
+		}
+	}
+}
+
+// probe does to the keys what only time and accidents do.
+func (s *system) probe(keys []string, what string, how any) {
+	s.t.Helper()
+	if err := s.client.Eval(s.ctx, ledger.Probe, keys, what, how).Err(); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // watch begins to watch, or goes on.
@@ -442,8 +491,8 @@ func agreesWithModel(t *testing.T, options *redis.Options, l *ledger.Ledger, nam
 		t.Repeat(map[string]func(*rapid.T){
 			"acquire": s.acquire, "acquire again": s.acquire, "acquire more": s.acquire, "group": s.group,
 			"group again": s.group, "release": s.release, "cancel": s.cancel, "give back": s.giveBack, "force": s.force,
-			"renew": s.renew, "reweigh": s.reweigh, "raise": s.raise, "resize": s.resize, "pass": s.pass,
-			"an hour": s.anHour, "watch": s.watch, "": s.check,
+			"renew": s.renew, "reweigh": s.reweigh, "heartbeat": s.heartbeat, "raise": s.raise, "resize": s.resize, "pass": s.pass,
+			"an hour": s.anHour, "clock goes back": s.clockGoesBack, "watch": s.watch, "": s.check,
 		})
 	})
 }

@@ -19,6 +19,7 @@ type entry struct {
 	hold          bool // or when it is released
 	burst         int  // of its pace, 0 if it has none
 	notice, group bool
+	reweighed     int64 // number of the last reweigh that was applied
 }
 
 // model is one resource.
@@ -213,23 +214,46 @@ func (m *model) remove(id string, byHolder bool) ledger.Cancelled {
 	return ledger.WasUnknown
 }
 
-func (m *model) reweigh(id string, weight, stated int) (hold ledger.Hold, busy bool) {
+// reweigh answers with the weight and what stands against it: "busy", "stale" or nothing.
+func (m *model) reweigh(id string, number int64, weight, stated int) (hold ledger.Hold, against string) {
 	m.call()
 	defer m.finish("")
 	hold = m.hold(id)
 	if hold != ledger.Held {
-		return hold, false
+		return hold, ""
 	}
 	lease := &m.leases[find(m.leases, id)]
+	if number < lease.reweighed {
+		return hold, "stale"
+	}
+	if number == lease.reweighed {
+		return hold, ""
+	}
 	if weight > lease.weight {
 		m.promote("")
 		lease = &m.leases[find(m.leases, id)]
 		if len(m.queue) > 0 || m.held()-lease.weight+weight > m.effective(stated) {
-			return hold, true
+			return hold, "busy"
 		}
 	}
-	lease.weight = weight
-	return hold, false
+	lease.weight, lease.reweighed = weight, number
+	return hold, ""
+}
+
+// heartbeat says which of the ids is the head, -1 if none is, and which do not wait.
+func (m *model) heartbeat(ids []string) (head int, gone []int) {
+	m.call()
+	m.finish("")
+	head = -1
+	for i, id := range ids {
+		switch find(m.queue, id) {
+		case -1:
+			gone = append(gone, i)
+		case 0:
+			head = i
+		}
+	}
+	return head, gone
 }
 
 // place is what a group asks of one resource.

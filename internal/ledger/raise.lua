@@ -10,11 +10,10 @@
 --@include functions.lua
 
 local id = ARGV[1]
-record = open(id)
-if not leaseWeight(record) then
+if not leaseWeight(open(id)) then
   finish()
-  return barred(id) and 2 or 0
+  return barred(id) and FORCED or LOST
 end
 token, dirty = math.max(token, tonumber(ARGV[2])), true
 finish()
-return 1
+return HELD

@@ -7,8 +7,9 @@
 -- Errors   WRONGTYPE if the key is not the ledger's.
 -- Cost     O(1)
 
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+local onTime, written = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+)(%.?%d*)$')
+if onTime ~= ARGV[1] then
   return 0
 end
-redis.call('SET', KEYS[1], string.format('%d', ARGV[1] - ARGV[2] * ARGV[3]), 'KEEPTTL')
+redis.call('SET', KEYS[1], string.format('%d', ARGV[1] - ARGV[2] * ARGV[3]) .. written, 'KEEPTTL')
 return 1

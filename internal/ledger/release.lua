@@ -9,27 +9,79 @@
 
 local id = ARGV[1]
 
--- The fast lane: this is the only lease, it is in force and without terms, and nobody waits or watches.
-if present == 1 and count == 1 and record and not watched and tonumber(call('ZSCORE', LEASES, id) or 0) > now then
-  local ttl = tonumber(string.match(record, '^L %d+ %d+ %d+ (%d+) %- '))
+-- In the compact form.
+if few and selfRecord and soonest > now then
+  local ttl = tonumber(string.match(selfRecord, '^L %d+ %d+ %d+ (%d+) '))
   if ttl and ttl <= MEMORY then
-    call('ZREM', LEASES, id)
-    call('HDEL', STATE, id, 'held', 'count')
-    return 1
+    few = string.sub(few, 1, selfAt - 1) .. string.sub(few, selfAfter)
+    local line = format(COMPACT, clock[1], clockAhead, token, limit, lives, few)
+    if type(redis.pcall('HSET', STATE, 'clock', line)) == 'table' then
+      call('HDEL', STATE, 'queue') -- without memory: FREES
+      call('HSET', STATE, 'clock', line)
+    end
+    return HELD
+  end
+end
+
+-- The fast lane: the lease is in force and without terms, nothing has to be looked for or repaired, and either nobody
+-- waits, or the head of the queue is granted and then nobody fits beside it.
+if selfRecord and not (few or mixed or special) and soonest > now and not (queued and seen > 0 and seen <= now) then
+  local weight, ttl = string.match(selfRecord, '^L (%d+) %d+ %d+ (%d+) %- ')
+  local nextID = queued and call('ZRANGE', QUEUE, 0, 0)[1]
+  local nextWeight, stated, since, nextTTL, claim, owner
+  local plain = weight and not nextID and tonumber(ttl) <= MEMORY
+  local heard
+  if weight and nextID then
+    nextWeight, stated, since, nextTTL, claim, owner =
+      string.match(call('HGET', STATE, nextID) or '', '^W (%d+) (%d+) (%d+) (%d+) (%d+) %- (.*)$')
+    heard = tonumber(seen > 0 and call('ZSCORE', SEEN, nextID) or 0)
+    plain = nextWeight and (since + claim > now or (heard > now and heard % 1 == 0)) and lives >= now + claim + TAIL
+      and held - weight + nextWeight <= tonumber(stated) and held - weight + nextWeight >= most
+  end
+  if plain and call('ZREM', LEASES, id) == 1 then
+    local alone, expires = count == 1, nil
+    held, count = held - weight, count - 1
+    if nextID then
+      token, expires = math.max(token + 1, nowUs), now + claim
+      held, count, ends = held + nextWeight, count + 1, alone and expires or math.max(ends, expires)
+      call('ZADD', LEASES, format('%d', expires), nextID)
+      call('ZREM', QUEUE, nextID)
+      if heard > 0 then
+        call('ZREM', SEEN, nextID)
+      end
+    end
+    soonest = alone and (expires or 0) or tonumber(call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2] or 0)
+    if not nextID then
+      call('HSET', STATE, 'clock', format(FULL, clock[1], clockAhead, token, held, count, ends, soonest, limit, lives, 0))
+      call('HDEL', STATE, id)
+      return HELD
+    end
+    call('HSET', STATE, 'clock', format(FULL, clock[1], clockAhead, token, held, count, ends, soonest, limit, lives, 0),
+      nextID, format('L %s %d %d %s - %s', nextWeight, token, now, nextTTL, owner))
+    call('HDEL', STATE, id)
+    if alone then
+      call('PEXPIRE', LEASES, format('%d', lives - now))
+    else
+      call('PEXPIRE', LEASES, format('%d', lives - now), 'NX') -- the others may have been lost
+    end
+--@include tell.lua
+    tell(nextID, format('grant %s %d %d %s', nextID, token, now, claim))
+    return HELD
   end
 end
 
 --@include functions.lua
 
-record = open(id)
+if few then
+  call('HDEL', STATE, 'queue') -- FREES
+end
+local record = open(id)
 if not leaseWeight(record) then
   finish()
-  return barred(id) and 2 or 0
+  return barred(id) and FORCED or LOST
 end
 local _, _, _, ttl, terms = lease(record)
 giveBack(id, record)
+forgets = not term(terms, 'p') and ttl > MEMORY
 finish()
-if count == 0 and not head and not operator and not term(terms, 'p') and ttl > MEMORY then
-  call('PEXPIRE', STATE, MEMORY, 'LT')
-end
-return 1
+return HELD

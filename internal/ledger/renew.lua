@@ -7,6 +7,22 @@
 -- Cost     O(log n) a lease, and at most 1,000 expired entries and 100 grants.
 
 --@include prelude.lua
+
+-- One lease in the compact form.
+if few and #ARGV == 3 and selfRecord and soonest > now then
+  local ttl, expires = tonumber(ARGV[2]), now + ARGV[2]
+  few = string.sub(few, 1, selfAt) .. format('%d', expires) .. string.sub(few, selfPast)
+  local longer = lives < expires + TAIL
+  if longer then
+    lives = expires + math.floor(math.min(ttl / 2, TAIL)) + TAIL
+  end
+  call('HSET', STATE, 'clock', format(COMPACT, clock[1], clockAhead, token, limit, lives, few))
+  if longer then
+    call('PEXPIRE', STATE, format('%d', lives - now + clockAhead))
+  end
+  return {HELD}
+end
+
 --@include functions.lua
 
 open(ARGV[1])
@@ -17,9 +33,9 @@ for i = 1, #ARGV, 3 do
   if expires and expires > now then
     call('ZADD', LEASES, now + ttl, id)
     leasesUntil = math.max(leasesUntil, ttl + tonumber(ARGV[i + 2]))
-    answers[#answers + 1] = head and 3 or 1
+    answers[#answers + 1] = head and WANTED or HELD
   else
-    answers[#answers + 1] = barred(id) and 2 or 0
+    answers[#answers + 1] = barred(id) and FORCED or LOST
   end
 end
 finish()

@@ -22,8 +22,9 @@ if new > 0 then
 elseif operator then
   operator = nil
   call('HDEL', STATE, 'operator')
+  stateUntil = math.max(0, call('PTTL', LEASES) - TAIL, call('PTTL', QUEUE) - TAIL, bars - now)
+  lives, dirty = 0, true
   finish()
-  cover(STATE, math.max(0, call('PTTL', LEASES), call('PTTL', QUEUE), call('PTTL', SEEN)), true)
 else
   finish()
 end

@@ -14,6 +14,19 @@ const keyPrefix = "signalbox:{"
 // InboxPrefix stands before the name of a process in the pub/sub channel that its messages go to.
 const InboxPrefix = "signalbox:inbox:"
 
+// Sharded begins the name of a process that hears in a Cluster, by sharded pub/sub: transitions see by it how to tell it.
+const Sharded = "~"
+
+// ShardedInbox is the channel on which such a process hears of a resource: it is in the slot of that. It is "" for a name that
+// no resource has.
+func ShardedInbox(name, process string) string {
+	resource, err := NewResource(name)
+	if err != nil {
+		return ""
+	}
+	return InboxPrefix + "{" + hashTag(resource.state) + "}" + process
+}
+
 // The name is the hash tag of its keys, so that a Cluster keeps them together and spreads the names. A name that has a
 // hash tag of its own, as in "invoice:{42}", goes by that, so that several names can be acquired as one. A closing brace
 // elsewhere would end the tag early and scatter the keys; percent is encoded too, so that two names never meet in one
@@ -57,6 +70,9 @@ func hashTag(name string) string {
 	}
 	return tag
 }
+
+// Key is that of its state, which lies where all its keys do.
+func (r *Resource) Key() string { return r.state }
 
 // Keys returns the four keys of the resource: state, leases, queue, seen.
 func (r *Resource) Keys() []string {

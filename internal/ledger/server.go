@@ -11,21 +11,32 @@ import (
 )
 
 // CheckServer makes sure that the server can run the transitions: Redis 7.0 or newer, or Valkey. An account that may
-// not call INFO is let through: the transitions will speak for themselves.
-func (l *Ledger) CheckServer(ctx context.Context) error {
-	reply, err := l.transport.Do(ctx, transport.Command{Words: []any{"info", "server"}})
+// not call INFO is let through: the transitions will speak for themselves. eviction is the policy by which the server
+// removes keys when its memory is full, "" if it removes none: then it refuses to take more. A lease whose keys are removed
+// is another's.
+func (l *Ledger) CheckServer(ctx context.Context) (eviction string, err error) {
+	reply, err := l.transport.Do(ctx, transport.Command{Words: []any{"info", "server", "memory"}, Within: l.within})
 	switch {
 	case err == nil:
-		info, _ := reply.(string) // anything else is no server we know
-		return checkInfo(info)
+		text, _ := reply.(string) // anything else is no server we know
+		told := infoFields(text)
+		return evictionOf(told), checkVersion(told)
 	case transport.HasPrefix(err, "NOPERM"):
-		return nil
+		return "", nil
+	case transport.HasPrefix(err, "syntax error"): // servers older than 7.0 know one section at a time
+		return "", fmt.Errorf("%w: need Redis 7.0 or newer, or Valkey", ErrUnsupportedServer)
 	}
-	return classify("ask the server for its version", err)
+	return "", classify("ask the server for its version", err)
 }
 
-func checkInfo(info string) error {
-	told := infoFields(info)
+func evictionOf(told map[string]string) string {
+	if limit := told["maxmemory"]; limit == "" || limit == "0" || told["maxmemory_policy"] == "noeviction" {
+		return ""
+	}
+	return told["maxmemory_policy"]
+}
+
+func checkVersion(told map[string]string) error {
 	if told["valkey_version"] != "" {
 		return nil
 	}

@@ -24,7 +24,7 @@ func (r *Resource) Events() string { return r.state + ":events" }
 
 // Watch has changes published for a while. It returns the time until the earliest lease expires, 0 if none is held.
 func (l *Ledger) Watch(ctx context.Context, resource *Resource, during time.Duration) (next time.Duration, err error) {
-	reply, err := l.run(ctx, call{watchScript, resource.keys, []any{during.Milliseconds()}})
+	reply, err := l.run(ctx, newCall(watchScript, resource.keys, during.Milliseconds()))
 	if err != nil {
 		return 0, failure("watch", resource.Name, err)
 	}

@@ -16,6 +16,6 @@ local forMs = tonumber(ARGV[1])
 open('')
 watched = true
 write('watched', integer(now + forMs))
+stateUntil = forMs
 finish()
-cover(STATE, forMs, stateNew)
 return {now, capped and 1 or (count > 0 and math.max(1, nextExpiry()) or 0)}

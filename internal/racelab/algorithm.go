@@ -31,6 +31,11 @@ const (
 	Woken Promise = "nobody sleeps beside what is free"
 	// Order is that of those who were told to wait, or who block.
 	Order Promise = "who came first is served first"
+	// Fenced, Tidy and Sense are for clients that are led by a life: life.go.
+	Fenced Promise = "each grant has a larger token than all before it"
+	// Tidy is about those that end well.
+	Tidy  Promise = "what has ended is not on the server, and does not come back"
+	Sense Promise = "nothing comes to a client that cannot be"
 )
 
 // Algorithm is one patient of the laboratory. To add one: a file with a variable
@@ -68,7 +73,10 @@ type Algorithm struct {
 	AlwaysTimed bool
 	// Line is who holds and who waits, in order, as the server has it, for Order.
 	// May be nil: then Order is about those who block.
-	Line func(w *world) (holders, waiting []string)
+	Line func(w *world) line
+	// Judge looks at the server after a step, for promises of the algorithm's own: it returns the one that is broken, "" if
+	// none is, and why. May be nil.
+	Judge func(w *world) (Promise, string)
 	// FaultsMax is how many misfortunes a schedule may hold unless somebody says
 	// otherwise.
 	FaultsMax int
@@ -102,13 +110,14 @@ const (
 	LoseMessage Fault = "lost message" // a message to an inbox does not arrive
 	Pause       Fault = "pause"        // time passes, while all stand where they are
 	Skew        Fault = "clock"        // the clock of a client is wrong from the beginning
+	Haste       Fault = "haste"        // a caller gives up, or releases while a call is under way: life.go
 )
 
 // All are the algorithms, by name.
 func All() []*Algorithm {
 	return []*Algorithm{
 		setnxLock, lock, luaLock, semaphore, fairSemaphore, lockedSemaphore, luaSemaphore, binaryLock, listSemaphore,
-		ledgerMutex, ledgerSemaphore,
+		ledgerMutex, ledgerSemaphore, queueLimit, queueOnce, queueLines,
 	}
 }
 

@@ -28,14 +28,14 @@ type Client struct {
 	// Name is a letter. IDs begin with it.
 	Name string
 
-	world   *world
-	start   chan struct{}
-	resume  chan verdict
-	conns   []*conn
-	inbox   *stepped.Conn
-	listen  *listening
-	mail    []string
-	message string // heard last
+	world  *world
+	start  chan struct{}
+	resume chan verdict
+	conns  []*conn
+	inbox  *stepped.Conn
+	listen *listening
+	mail   []string
+	life   *life // that leads it, if one does
 
 	stop    stop
 	dead    bool
@@ -48,6 +48,7 @@ type Client struct {
 	begun   time.Time // when the last call began, and when the last request was sent
 	sent    time.Time
 	belief  belief
+	notes   []note
 }
 
 // stop is where a client stands.
@@ -65,7 +66,8 @@ const (
 	atRequest
 	atBlocked // the request was run, and has no reply yet
 	atSleep
-	atWait   // for a message, or the time
+	atWait   // for whatever happens to its life
+	atAnswer // the request was run, and its reply is on its way
 	atNotice // the same, by a subscription of the algorithm's own: listen.go
 	atEnd
 )
@@ -87,7 +89,8 @@ var (
 func newClient(w *world, name string) *Client {
 	c := &Client{Name: name, world: w, start: make(chan struct{}), resume: make(chan verdict)}
 	client := redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:6379", // never dialled
+		Addr:            "127.0.0.1:6379", // never dialled
+		WriteBufferSize: 1 << 20,          // a request comes in one piece, with the text of a script too
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
 			opened := &conn{client: c, round: -1}
 			c.conns = append(c.conns, opened)
@@ -134,15 +137,6 @@ func (c *Client) park(at stop) verdict {
 func (c *Client) Begin(op string) bool {
 	c.stop.op = op
 	return c.park(stop{kind: atBegin}) == proceed
-}
-
-// Wait stops until a message comes, or the time has passed: then it is "".
-func (c *Client) Wait(d time.Duration) (message string) {
-	c.message = ""
-	if c.park(stop{kind: atWait, wake: c.world.engine.Now().Add(d)}) != proceed {
-		return ""
-	}
-	return c.message
 }
 
 // learn notes what a client has been given, which is all that it depends on.

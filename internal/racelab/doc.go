@@ -15,6 +15,8 @@
 //	judge.go      what clients believe, and which promise that breaks
 //	footprint.go  what a step has touched: which orders matter
 //	search.go     all schedules within bounds; random.go: some beyond
+//	life.go       a client that the life of an acquisition leads
+//	queue.go      the task queue, and the judge of what it promises
 //	row.go        a step as it is shown; table.go: a schedule as a table
 //
 // The lab owns the goroutines of its clients; a search starts them and ends

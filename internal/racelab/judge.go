@@ -21,6 +21,7 @@ type Violation struct {
 type belief struct {
 	holds    bool
 	until    time.Time // the zero time is for ever
+	weight   int       // how many permits
 	gaveBack bool      // a release is under way; until still says what was
 }
 
@@ -44,7 +45,7 @@ func (c *Client) holds(what string) {
 }
 
 func (c *Client) hold(since time.Time, span time.Duration) {
-	c.belief = belief{holds: true}
+	c.belief = belief{holds: true, weight: 1}
 	if span > 0 {
 		c.belief.until = since.Add(span)
 	}
@@ -104,14 +105,15 @@ func (w *world) accuse(p Promise, why string, args ...any) {
 
 // judge looks at what everybody believes after a step.
 func (w *world) judge() {
-	now := w.engine.Now()
+	now, held := w.engine.Now(), 0
 	var holders []string
 	for _, c := range w.clients {
 		if c.belief.valid(now) {
 			holders = append(holders, c.Name)
+			held += c.belief.weight
 		}
 	}
-	if len(holders) > w.algorithm.Permits {
+	if held > w.algorithm.Permits {
 		all := strings.Join(holders, " and ")
 		if w.refreshed != "" && slices.Contains(w.algorithm.Promises, Truth) {
 			w.accuse(Truth, "%s is told that it holds still, and now %s hold at the same time; the limit is %d", w.refreshed, all, w.algorithm.Permits)
@@ -122,11 +124,15 @@ func (w *world) judge() {
 }
 
 // line is who holds and who waits before a step.
-type line struct{ holders, waiting []string }
+type line struct {
+	holders, waiting []string
+	tokens           map[string]int64 // of the holders
+	token            int64            // the newest
+}
 
 func (w *world) lineUp() (l line) {
 	if w.algorithm.Line != nil && w.looking() {
-		l.holders, l.waiting = w.algorithm.Line(w)
+		l = w.algorithm.Line(w)
 	}
 	return l
 }
@@ -139,10 +145,17 @@ func (w *world) judgeServer(before line) {
 	if !w.looking() {
 		return
 	}
+	if w.algorithm.Judge != nil {
+		if p, why := w.algorithm.Judge(w); p != "" {
+			w.accuse(p, "%s", why)
+		}
+	}
 	if w.algorithm.AlwaysTimed {
 		w.judgeTimeouts("%s has no timeout")
 	}
 	after := w.lineUp()
+	w.judgeTokens(before, after)
+	w.judgeTidy(after)
 	for _, id := range after.holders {
 		if slices.Contains(before.holders, id) {
 			continue
@@ -154,6 +167,28 @@ func (w *world) judgeServer(before line) {
 			if slices.Contains(after.waiting, ahead) {
 				w.accuse(Order, "%s is granted its permit while %s, who came before it, still waits", id, ahead)
 			}
+		}
+	}
+}
+
+// judgeTokens compares the tokens of new leases with all that were there, or that
+// somebody has heard of.
+func (w *world) judgeTokens(before, after line) {
+	known := map[int64]bool{}
+	for _, id := range after.holders {
+		token := after.tokens[id]
+		if known[token] || token != before.tokens[id] && token <= max(before.token, w.newestBefore) {
+			w.accuse(Fenced, "%s is granted its permit with token %d, after token %d", id, token, max(before.token, w.newestBefore))
+		}
+		known[token] = true
+	}
+}
+
+// judgeTidy looks for what has ended.
+func (w *world) judgeTidy(after line) {
+	for _, c := range w.clients {
+		if c.tidy() && (slices.Contains(after.holders, c.life.id) || slices.Contains(after.waiting, c.life.id)) {
+			w.accuse(Tidy, "%s has ended, and is on the server still", c.life.id)
 		}
 	}
 }

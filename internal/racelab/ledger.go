@@ -5,25 +5,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/signalbox-io/signalbox/classic"
+	"github.com/signalbox-io/signalbox/internal/acquisition"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 	"github.com/signalbox-io/signalbox/internal/transport/goredis"
 )
 
-// The permit ledger: its scripts and the Go that calls them, unchanged. The
-// library around it has goroutines and timers of its own; what it does with a
-// permit is told again here in a straight line (waiter.go, keeper.go, lease.go):
-// ask; in the queue, ask again as a heartbeat or when a message comes; count a
-// grant from when the request was sent; renew; release; take back what nobody
-// knows the fate of. Package simtest runs the library itself.
+// The permit ledger: its scripts, the Go that calls them, and the life of an
+// acquisition, which decides what is called when, all unchanged. What is told
+// again here is the shell around a life: life.go leads it, and this file makes
+// its calls. Package simtest runs the library itself.
 
 const (
-	ledgerTTL   = 10 * time.Second
-	ledgerClaim = 3 * time.Second
-	ledgerAsks  = 3 // before a client gives up
+	ledgerTTL      = 3 * time.Second
+	ledgerClaim    = 6 * time.Second
+	ledgerPatience = ledgerTTL + time.Second // of a caller who waits
 )
 
-var ledgerFaults = []Fault{Crash, LoseRequest, LoseReply, LoseMessage, Pause, Skew}
+var ledgerFaults = []Fault{Crash, LoseRequest, LoseReply, LoseMessage, Pause, Skew, Haste}
 
 var ledgerMutex = ledgerOf("ledger", "the permit ledger of Signalbox as a mutex", 1, 1)
 
@@ -33,7 +31,8 @@ var ledgerSemaphore = ledgerOf("ledger-semaphore", "the permit ledger of Signalb
 func ledgerOf(name, summary string, permits, faults int) *Algorithm {
 	return &Algorithm{
 		Name: name, Summary: summary, Permits: permits, Timeout: ledgerTTL, Clients: permits + 1, FaultsMax: faults,
-		Promises: []Promise{Limit, Kept, Truth, Timed, Freed, Order}, AlwaysTimed: true, Timeless: true, Listens: true,
+		Promises:    []Promise{Limit, Kept, Truth, Timed, Freed, Order, Fenced, Tidy, Sense},
+		AlwaysTimed: true, Timeless: true, Listens: true,
 		Faults: ledgerFaults, Pauses: []time.Duration{ledgerClaim + time.Second, ledgerTTL + time.Second},
 		Skews: []time.Duration{ledgerTTL + time.Second},
 		Life:  func(c *Client) { newParty(c, permits).live() }, Line: ledgerLine,
@@ -42,138 +41,107 @@ func ledgerOf(name, summary string, permits, faults int) *Algorithm {
 
 // party is one client of the ledger.
 type party struct {
-	*Client
 	ledger   *ledger.Ledger
 	resource *ledger.Resource
-	request  ledger.AcquireRequest
+	id       string
+	permits  int
 }
 
-func newParty(c *Client, permits int) *party {
+func newParty(c *Client, permits int) *life {
 	resource, _ := ledger.NewResource("x") // a name that is none too long
-	p := &party{Client: c, ledger: ledger.New(goredis.New(c.Redis)), resource: resource}
-	p.request = ledger.AcquireRequest{
-		Resource: resource, ID: c.Name + ":1", Weight: 1, Limit: permits, TTL: ledgerTTL, Wait: ledgerClaim, Claim: ledgerClaim, Owner: c.Name,
-	}
-	return p
+	p := &party{ledger: ledger.New(goredis.New(c.Redis)), resource: resource, id: c.Name + ":1", permits: permits}
+	return newLife(c, p.id, p.call, permits > 1 && c.Name == "A")
 }
 
-func (p *party) live() {
-	if !p.acquire() {
-		if p.dead {
-			return
+// call is a call of the library, and its answer in the words of a life.
+func (p *party) call(a *acquisition.Action) (acquisition.Answer, error) {
+	switch a.Call {
+	case acquisition.CallAcquire:
+		return p.acquire(a.Wait)
+	case acquisition.CallHeartbeat:
+		return p.heartbeat()
+	case acquisition.CallRenew:
+		lease := ledger.Renewal{ID: p.id, TTL: ledgerTTL}
+		r := p.ledger.RenewAll(background, []ledger.RenewRequest{{Resource: p.resource, Leases: []ledger.Renewal{lease}}})[0]
+		if r.Err != nil {
+			return acquisition.Answer{}, r.Err
 		}
-		p.again("cancel", func() error {
-			_, err := p.ledger.Cancel(background, p.resource, p.request.ID, ledgerClaim)
-			return err
-		})
-		return
-	}
-	if p.renew() {
-		p.release()
+		return acquisition.Answer{Outcome: ledgerHolds[r.Holds[0]]}, nil
+	case acquisition.CallRelease:
+		r := p.ledger.ReleaseAll(background, []ledger.ReleaseRequest{{Resource: p.resource, ID: p.id, Bar: a.Bar}})[0]
+		return acquisition.Answer{Outcome: ledgerHolds[r.Hold]}, r.Err
+	case acquisition.CallCancel:
+		r := p.ledger.CancelAll(background, []ledger.CancelRequest{{Resource: p.resource, ID: p.id, Bar: a.Bar}})[0]
+		return acquisition.Answer{Outcome: acquisition.Kept}, r.Err
+	default:
+		return p.reweigh(a)
 	}
 }
 
-// acquire asks until it is granted, or has asked often enough.
-func (p *party) acquire() bool {
-	for range ledgerAsks {
-		if !p.Begin("acquire") {
-			return false
-		}
-		answer, err := p.ledger.Acquire(background, &p.request)
-		switch {
-		case err != nil:
-			p.told("acquire", err)
-		case answer.Outcome == ledger.Granted:
-			p.Has(p.begun)
-			return true
-		case answer.Outcome != ledger.Waiting:
-			p.told("acquire", classic.ErrBusy)
-			return false
-		default:
-			p.world.believes(p.Client, "waits")
-			if p.handed(answer) {
-				return true
-			}
-		}
-	}
-	return false
+func (p *party) acquire(wait time.Duration) (acquisition.Answer, error) {
+	a, err := p.ledger.Acquire(background, &ledger.AcquireRequest{
+		Resource: p.resource, ID: p.id, Weight: 1, Limit: p.permits, TTL: ledgerTTL, Wait: wait, Claim: ledgerClaim, Owner: p.id[:1],
+	})
+	return acquisition.Answer{
+		Outcome: ledgerOutcomes[a.Outcome], Token: a.Token, Ahead: a.Ahead, Next: a.Next, NowMs: a.NowMs, InUse: a.Held, Limit: a.Limit,
+	}, err
 }
 
-// handed waits for a message, or until it is time to ask again. It is true if the
-// message has brought the permit.
-func (p *party) handed(answer ledger.AcquireAnswer) bool {
-	sent := p.begun
-	fields := strings.Fields(p.Wait(ledgerClaim / 3))
-	if len(fields) < 5 || fields[0] != "grant" || fields[1] != p.request.ID {
-		return false
+func (p *party) heartbeat() (acquisition.Answer, error) {
+	r := p.ledger.HeartbeatAll(background, []ledger.HeartbeatRequest{{Resource: p.resource, IDs: []string{p.id}, Claim: ledgerClaim}})[0]
+	a := acquisition.Answer{Outcome: acquisition.Waiting, Ahead: acquisition.Unknown, NowMs: r.NowMs, Next: r.Next}
+	if r.Head == 0 {
+		a.Ahead = 0
 	}
-	now, claim := atoi(fields[3]), time.Duration(atoi(fields[4]))*time.Millisecond
-	granted := sent.Add(min(0, time.Duration(now-answer.NowMs)*time.Millisecond))
-	if p.world.engine.Now().After(granted.Add(claim / 2)) {
-		return false // too little is left: asking confirms it with a full ttl
+	if len(r.Gone) > 0 {
+		a.Outcome = acquisition.Astray
 	}
-	p.hold(granted, claim)
-	p.holds("HOLDS")
-	return true
+	return a, r.Err
+}
+
+func (p *party) reweigh(a *acquisition.Action) (acquisition.Answer, error) {
+	r, err := p.ledger.Reweigh(background, p.resource, p.id, a.Number, a.Weight, p.permits)
+	answer := acquisition.Answer{Outcome: ledgerHolds[r.Hold], Token: r.Token, InUse: r.InUse, Limit: r.Limit}
+	switch {
+	case r.Busy:
+		answer.Outcome = acquisition.Refused
+	case r.Stale:
+		answer.Outcome = acquisition.Gone
+	}
+	return answer, err
+}
+
+var ledgerOutcomes = map[ledger.Outcome]acquisition.Outcome{
+	ledger.Granted: acquisition.Granted, ledger.Waiting: acquisition.Waiting, ledger.Refused: acquisition.Refused,
+	ledger.Barred: acquisition.Barred, ledger.Heavy: acquisition.Heavy,
+}
+
+var ledgerHolds = map[ledger.Hold]acquisition.Outcome{
+	ledger.Held: acquisition.Kept, ledger.Wanted: acquisition.KeptWanted, ledger.Lost: acquisition.Gone, ledger.Forced: acquisition.Expelled,
+}
+
+// ledgerLine is who holds and who waits, in order, as the server has it.
+func ledgerLine(w *world) (l line) {
+	reply, _ := parseReply(w.engine.Do("EVAL", ledger.Probe, "4", "signalbox:{x}", "signalbox:{x}:leases", "signalbox:{x}:queue",
+		"signalbox:{x}:seen", "read"))
+	stored, err := ledger.ReadStored(reply.plain())
+	if err != nil {
+		panic(err) // the laboratory's own script
+	}
+	l.token, l.tokens = stored[0].Token, map[string]int64{}
+	for _, e := range stored[0].Leases {
+		l.holders = append(l.holders, e.ID)
+		if part := strings.Fields(e.Record); len(part) > 2 { // "L weight token …"
+			l.tokens[e.ID] = atoi(part[2])
+		}
+	}
+	for _, e := range stored[0].Queue {
+		l.waiting = append(l.waiting, e.ID)
+	}
+	return l
 }
 
 func atoi(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64) // the ledger's own numbers
 	return n
-}
-
-// renew is false if the lease is lost.
-func (p *party) renew() bool {
-	for range 2 {
-		if !p.Begin("renew") {
-			return false
-		}
-		lease := ledger.Renewal{ID: p.request.ID, TTL: ledgerTTL}
-		result := p.ledger.RenewAll(background, []ledger.RenewRequest{{Resource: p.resource, Leases: []ledger.Renewal{lease}}})[0]
-		switch {
-		case result.Err != nil:
-			p.told("renew", result.Err)
-		case result.Holds[0] == ledger.Held, result.Holds[0] == ledger.Wanted:
-			p.Refreshed(p.begun)
-			return true
-		default:
-			p.told("renew", classic.ErrLost)
-			return false
-		}
-	}
-	return true
-}
-
-// release gives the lease back. After an error it is taken back, whatever it is.
-func (p *party) release() {
-	if !p.Begin("release") {
-		return
-	}
-	p.gaveBack()
-	hold, err := p.ledger.Release(background, p.resource, p.request.ID)
-	if err == nil && hold != ledger.Held {
-		err = classic.ErrLost
-	}
-	p.told("release", err)
-	if err != nil && err != classic.ErrLost { //nolint:errorlint // set above
-		p.again("take back", func() error {
-			_, err := p.ledger.GiveBack(background, p.resource, p.request.ID, ledgerClaim)
-			return err
-		})
-	}
-}
-
-// again calls until there is an answer, at most twice.
-func (p *party) again(op string, call func() error) {
-	for range 2 {
-		if !p.Begin(op) || call() == nil {
-			return
-		}
-	}
-}
-
-// ledgerLine is who holds and who waits, in order, as the server has it.
-func ledgerLine(w *world) (holders, waiting []string) {
-	return bulks(w.engine.Do("ZRANGE", "signalbox:{x}:leases", "0", "-1")),
-		bulks(w.engine.Do("ZRANGE", "signalbox:{x}:queue", "0", "-1"))
 }

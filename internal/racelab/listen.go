@@ -133,11 +133,10 @@ func (w *world) deliver(c *Client, heard bool) {
 	if !heard {
 		return
 	}
-	c.learn('m', []byte(message))
-	if c.stop.kind == atNotice {
-		w.notify(c, message)
+	if c.life != nil {
+		w.happens(c, 'm', message, func() { c.life.hear(message) })
 		return
 	}
-	c.message = message
-	w.goOn(c, proceed)
+	c.learn('m', []byte(message))
+	w.notify(c, message)
 }

@@ -54,6 +54,10 @@ func (w *world) wander(random *rand.Rand, faults, depth int) (path []Choice) {
 			break
 		}
 		choice := slices.MaxFunc(natural, func(a, b Choice) int { return priority[a.Client] - priority[b.Client] })
+		if w.clients[choice.Client].led() {
+			own := slices.DeleteFunc(natural, func(c Choice) bool { return c.Client != choice.Client })
+			choice = own[random.IntN(len(own))]
+		}
 		if all := w.choices(true)[len(natural):]; faults > 0 && len(all) > 0 && random.IntN(8) == 0 {
 			choice = all[random.IntN(len(all))]
 			faults--

@@ -52,6 +52,18 @@ func (v value) String() string {
 	return strings.Join(parts, ", ")
 }
 
+// plain is the value as client libraries return it.
+func (v value) plain() any {
+	if v.list == nil {
+		return v.text
+	}
+	list := make([]any, len(v.list))
+	for i, element := range v.list {
+		list[i] = element.plain()
+	}
+	return list
+}
+
 // bulks is a reply that is a list of texts.
 func bulks(reply []byte) (texts []string) {
 	v, _ := parseReply(reply)

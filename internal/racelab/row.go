@@ -28,7 +28,11 @@ func (w *world) open(choice Choice) {
 	if choice.Client >= 0 {
 		c := w.clients[choice.Client]
 		w.row.Client = c.Name
-		if c.stop.kind == atBegin && choice.Kind == Go {
+		switch {
+		case choice.Kind != Go || c.stop.kind != atBegin:
+		case c.led():
+			w.row.Call = c.life.ops()[choice.Index]
+		default:
 			w.row.Call = c.stop.op
 		}
 	}
@@ -37,6 +41,13 @@ func (w *world) open(choice Choice) {
 
 func (w *world) event(choice Choice) string {
 	switch choice.Kind {
+	case Ring:
+		return "its alarm goes off"
+	case Wish:
+		return "its caller wants to " + w.clients[choice.Client].life.wishes()[choice.Index].What.String()
+	case faulty(Haste):
+		e, _ := w.clients[choice.Client].life.hurries()
+		return "its caller does not wait: " + e.What.String()
 	case faulty(Crash):
 		return "crashes"
 	case faulty(LoseRequest):

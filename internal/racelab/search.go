@@ -72,19 +72,28 @@ type sleeper struct {
 	reach  footprint
 }
 
+// place is a state of the world, and how many faults have led there: the fewer,
+// the more can follow.
+type place struct {
+	world  [sha256.Size]byte
+	faults int
+}
+
 // search sees all states within the bounds, those with few faults first, and
 // among these those that few steps lead to. So what breaks a promise first is
 // the shortest schedule of those with the fewest faults. A state is reached by
 // running its schedule from the beginning. One that was seen is not gone on
 // from, and of two steps that do not concern each other one order is enough:
-// the second is put to sleep (sleep sets, as Godefroid describes them).
+// the second is put to sleep (sleep sets, as Godefroid describes them). Not so for
+// clients that a life leads: with sleep sets 4,355 of the 4,422 states of the
+// ledger were seen, and why the others were lost is not known.
 type search struct {
 	world  *world
 	bounds Bounds
 	report Report
 	open   []Promise // not broken yet
 	levels [][][]*node
-	seen   map[[sha256.Size]byte][]Choice // with what slept there
+	seen   map[place][]Choice // with what slept there
 	tell   func(Report)
 }
 
@@ -92,7 +101,7 @@ type search struct {
 // called now and then with what there is so far; it may be nil.
 func Explore(a *Algorithm, b Bounds, tell func(Report)) Report {
 	s := &search{
-		world: newWorld(a, b.Clients), bounds: b, open: slices.Clone(a.Promises), seen: map[[sha256.Size]byte][]Choice{}, tell: tell,
+		world: newWorld(a, b.Clients), bounds: b, open: slices.Clone(a.Promises), seen: map[place][]Choice{}, tell: tell,
 		report: Report{Algorithm: a.Name, Bounds: b, Findings: []Finding{}, Faults: map[Fault]int{}},
 	}
 	if b.only != nil {
@@ -178,7 +187,7 @@ func (s *search) try(n *node, choice Choice, asleep []sleeper) footprint {
 		s.report.Faults[Fault(choice.Kind)]++
 	}
 	for _, t := range asleep {
-		if !s.bounds.awake && t.reach.apart(&reach) {
+		if !s.bounds.awake && w.algorithm.Life == nil && t.reach.apart(&reach) {
 			child.asleep = append(child.asleep, t)
 		}
 	}
@@ -211,7 +220,7 @@ func (s *search) reached(child *node) {
 // isNew says whether there is anything to try in a state that was not tried when
 // it was seen before, and leaves only that to do.
 func (s *search) isNew(child *node) bool {
-	key := s.world.key()
+	key := place{s.world.key(), child.faults}
 	var asleep []Choice
 	for _, t := range child.asleep {
 		asleep = append(asleep, t.choice)
@@ -277,6 +286,7 @@ func (w *world) key() (key [sha256.Size]byte) {
 	text(w.digest())
 	number(w.engine.Now().UnixMicro())
 	number(int64(w.ticks))
+	number(w.newest)
 	if w.paused { // no other pause follows
 		number(1)
 	}
@@ -288,10 +298,21 @@ func (w *world) key() (key [sha256.Size]byte) {
 		if c.belief.holds {
 			number(c.belief.until.UnixMicro())
 		}
-		if c.stop.kind == atEnd { // how it came to its end is nothing to anybody
+		if c.tidy() {
+			number(5)
+		}
+		for _, n := range c.notes {
+			text(n.what)
+			text(n.where)
+		}
+		if c.stop.kind == atEnd { // how else it came to its end is nothing to anybody
 			continue
 		}
-		sum.Write(c.history[:])
+		if c.led() {
+			text(c.life.key())
+		} else {
+			sum.Write(c.history[:])
+		}
 		number(int64(c.skew))
 		for _, k := range c.conns {
 			switch {
@@ -300,6 +321,8 @@ func (w *world) key() (key [sha256.Size]byte) {
 				number(2)
 			case k.remote.Pending():
 				number(3)
+			case c.stop.kind == atAnswer && c.stop.conn == k:
+				text(string(k.reply))
 			default:
 				number(4)
 			}

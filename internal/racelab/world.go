@@ -13,7 +13,7 @@ type Choice struct {
 	Kind ChoiceKind `json:"kind"`
 	// Client counts from 0; -1 if it is about none.
 	Client int `json:"client"`
-	// Index says which of the pauses or skews it is.
+	// Index says which of the pauses, skews, calls or wishes it is.
 	Index int `json:"index,omitempty"`
 }
 
@@ -21,41 +21,48 @@ type Choice struct {
 type ChoiceKind string
 
 // Go lets a client go on from where it stands; a request is run and answered, a
-// sleep passes. Hear gives it the first message of its inbox. The others are
+// sleep passes. Hear gives it the first message of its inbox. Ring is its alarm
+// while it has something else to do, Wish what its caller wants. The others are
 // faults.
 const (
 	Go   ChoiceKind = "go"
 	Hear ChoiceKind = "hear"
+	Ring ChoiceKind = "ring"
+	Wish ChoiceKind = "wish"
 )
 
 func faulty(f Fault) ChoiceKind { return ChoiceKind(f) }
 
 // IsFault says whether a choice is a misfortune.
-func (c Choice) IsFault() bool { return c.Kind != Go && c.Kind != Hear }
+func (c Choice) IsFault() bool {
+	return !slices.Contains([]ChoiceKind{Go, Hear, Ring, Wish}, c.Kind)
+}
 
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // world is an engine, its clients, and the state of one run. All of it is used by
 // one goroutine at a time: the lab's, or that of the client that it has let go.
 type world struct {
-	algorithm *Algorithm
-	engine    *stepped.Engine
-	clients   []*Client
-	visitor   *Client
-	parked    chan *Client
-	round     int
-	ticks     int
-	queue     []int             // clients that were told to wait, in order
-	names     map[string]string // of scripts, by their digests
-	mutants   map[string]string // of digests, those of what runs instead
-	rows      *[]Row            // nil unless the run is written down
-	row       *Row              // of the step under way
-	violation *Violation
-	visits    map[string]bool // whether a visitor is let in, by the state of the server
-	step      footprint
-	probing   bool   // the footprint of the step is wanted
-	refreshed string // who was told so in this step
-	paused    bool   // the step before was a pause
+	algorithm    *Algorithm
+	engine       *stepped.Engine
+	clients      []*Client
+	visitor      *Client
+	parked       chan *Client
+	round        int
+	ticks        int
+	queue        []int             // clients that were told to wait, in order
+	names        map[string]string // of scripts, by their digests
+	mutants      map[string]string // of digests, those of what runs instead
+	rows         *[]Row            // nil unless the run is written down
+	row          *Row              // of the step under way
+	violation    *Violation
+	visits       map[string]bool // whether a visitor is let in, by the state of the server
+	step         footprint
+	probing      bool   // the footprint of the step is wanted
+	refreshed    string // who was told so in this step
+	paused       bool   // the step before was a pause
+	newest       int64  // token that a client has heard of, and before the step
+	newestBefore int64
 }
 
 func newWorld(a *Algorithm, clients int) *world {
@@ -88,7 +95,7 @@ func (w *world) begin() {
 	w.end()
 	w.round++
 	w.engine.Reset(epoch)
-	w.ticks, w.queue, w.violation = 0, nil, nil
+	w.ticks, w.queue, w.violation, w.newest = 0, nil, nil, 0
 	for _, c := range w.clients {
 		w.enter(c)
 	}
@@ -98,7 +105,7 @@ func (w *world) begin() {
 func (w *world) enter(c *Client) {
 	c.conns = slices.DeleteFunc(c.conns, func(k *conn) bool { return k.lost })
 	c.stop, c.dead, c.skew, c.tick, c.begins, c.ids = stop{}, false, 0, 0, 0, 0
-	c.history, c.mail, c.belief, c.inbox, c.listen = [32]byte{}, nil, belief{}, nil, nil
+	c.history, c.mail, c.belief, c.inbox, c.listen, c.life, c.notes = [32]byte{}, nil, belief{}, nil, nil, nil, nil
 	if w.algorithm.Listens {
 		c.inbox = w.engine.Connect()
 		c.inbox.Send([][]byte{[]byte("SUBSCRIBE"), []byte(inboxOf(c))})
@@ -145,10 +152,12 @@ func (w *world) choices(faults bool) (all []Choice) {
 		switch {
 		case c.stop.kind == atEnd:
 		case w.isLater(i):
-		case (c.stop.kind == atWait || c.stop.kind == atNotice) && len(c.mail) > 0:
+		case c.led():
+			all = append(all, w.lifeChoices(i, first)...)
+		case c.stop.kind == atNotice && len(c.mail) > 0:
 			all = append(all, Choice{Hear, i, 0})
 			fallthrough
-		case c.stop.kind == atSleep || c.stop.kind == atWait || c.stop.kind == atNotice || c.stop.kind == atBlocked && !c.stop.conn.remote.Pending():
+		case c.stop.kind == atSleep || c.stop.kind == atNotice || c.stop.kind == atBlocked && !c.stop.conn.remote.Pending():
 			if wake := c.wake(); !wake.IsZero() && wake.Equal(first) {
 				all = append(all, Choice{Go, i, 0})
 			}
@@ -173,8 +182,10 @@ func (w *world) isLater(i int) bool {
 // wake is when a client goes on by itself, the zero time if never.
 func (c *Client) wake() time.Time {
 	switch c.stop.kind {
-	case atSleep, atWait, atNotice:
+	case atSleep, atNotice:
 		return c.stop.wake
+	case atWait:
+		return c.life.alarm()
 	case atBlocked:
 		if !c.stop.conn.remote.Pending() {
 			_, until, _ := c.stop.conn.remote.Blocked()
@@ -208,9 +219,13 @@ func (w *world) misfortunes(f Fault) (all []Choice) {
 		switch {
 		case f == Crash && c.begins > 0 && (here != atBegin || w.algorithm.Timeless),
 			f == LoseRequest && asks,
-			f == LoseReply && (asks || here == atBlocked && c.stop.conn.remote.Pending()),
-			f == LoseMessage && len(c.mail) > 0:
+			f == LoseReply && (asks && c.life == nil || here == atAnswer || here == atBlocked && c.stop.conn.remote.Pending()),
+			f == LoseMessage && len(c.mail) > 0,
+			f == Haste && c.hurries():
 			all = append(all, Choice{faulty(f), i, 0})
+			for at := 1; f == LoseRequest && c.led() && at < len(c.life.pending); at++ {
+				all = append(all, Choice{faulty(f), i, at})
+			}
 		case f == Skew && here == atBegin && c.begins == 0 && c.skew == 0:
 			for at := range w.algorithm.Skews {
 				all = append(all, Choice{faulty(f), i, at})
@@ -228,6 +243,7 @@ func (w *world) misfortunes(f Fault) (all []Choice) {
 // do makes a choice come true, up to where everybody stands again.
 func (w *world) do(choice Choice) {
 	w.step, w.refreshed, w.paused = footprint{client: choice.Client}, "", choice.Kind == faulty(Pause)
+	w.newestBefore = w.newest
 	w.open(choice)
 	before := w.lineUp()
 	var c *Client
@@ -236,7 +252,12 @@ func (w *world) do(choice Choice) {
 	}
 	switch choice.Kind {
 	case Go:
-		w.proceed(c)
+		w.proceed(c, choice.Index)
+	case Ring:
+		w.happens(c, 't', "", c.life.ring)
+	case Wish:
+		wish := c.life.wishes()[choice.Index]
+		w.happens(c, 'w', wish.What.String(), func() { c.life.step(wish) })
 	case Hear, faulty(LoseMessage):
 		w.deliver(c, choice.Kind == Hear)
 	case faulty(Crash):
@@ -246,11 +267,14 @@ func (w *world) do(choice Choice) {
 		w.leaveQueue(choice.Client)
 	case faulty(LoseRequest), faulty(LoseReply):
 		if c.stop.kind == atBegin {
-			w.beginCall(c)
+			w.beginCall(c, choice.Index)
 		}
 		if c.stop.kind != atEnd {
 			w.request(c, choice.Kind == faulty(LoseReply), false)
 		}
+	case faulty(Haste):
+		e, _ := c.life.hurries()
+		w.happens(c, 'w', e.What.String(), func() { c.life.step(e) })
 	case faulty(Skew):
 		c.skew = w.algorithm.Skews[choice.Index]
 	case faulty(Pause):
@@ -264,30 +288,36 @@ func (w *world) do(choice Choice) {
 }
 
 // proceed lets a client go on from where it stands.
-func (w *world) proceed(c *Client) {
+func (w *world) proceed(c *Client, call int) {
 	switch c.stop.kind {
 	case atBegin:
-		w.beginCall(c)
+		w.beginCall(c, call)
 		if w.algorithm.Timeless && c.stop.kind == atRequest {
 			w.request(c, true, true)
 		}
-	case atRequest:
+	case atRequest, atAnswer:
 		w.request(c, true, true)
 	case atBlocked:
 		if !c.stop.conn.remote.Pending() {
 			w.passUntil(c.wake())
 		}
 		w.answer(c)
-	case atSleep, atWait, atNotice:
+	case atWait:
+		w.passUntil(c.wake())
+		w.happens(c, 't', "", c.life.ring)
+	case atSleep, atNotice:
 		w.passUntil(c.wake())
 		c.learn('s', nil)
-		c.message = ""
 		w.goOn(c, proceed)
 	}
 }
 
 // beginCall lets a client begin, which is when it reads its clock.
-func (w *world) beginCall(c *Client) {
+func (w *world) beginCall(c *Client, call int) {
+	if c.led() {
+		c.life.picked = call
+		c.stop.op = c.life.ops()[call]
+	}
 	c.begins++
 	c.begun = w.engine.Now()
 	if !w.algorithm.Timeless {
@@ -324,6 +354,7 @@ func (w *world) request(c *Client, run, heard bool) {
 		}
 	}
 	if !heard {
+		w.got(k.reply)
 		k.reply = nil
 		k.hangUp()
 		c.learn('l', nil)
@@ -335,6 +366,11 @@ func (w *world) request(c *Client, run, heard bool) {
 		w.queue = append(w.queue, slices.Index(w.clients, c))
 		return
 	}
+	if c.life != nil && c.stop.kind == atRequest {
+		c.stop.kind = atAnswer
+		return
+	}
+	w.got(k.reply)
 	c.learn('r', k.reply)
 	if !w.listens(c, k) {
 		w.goOn(c, proceed)
@@ -356,7 +392,6 @@ func (w *world) execute(c *Client) {
 	k.reply = k.remote.Received()
 	w.step.changed = w.step.changed || w.probing && touches(w.engine, k.request, k.reply)
 	k.request = nil
-	w.got(k.reply)
 }
 
 // answer gives a blocked client the reply that it has waited for.

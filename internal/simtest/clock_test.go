@@ -28,7 +28,8 @@ func TestTheLibraryReadsNoWallClock(t *testing.T) {
 			t.Fatalf("no files in %s: %v", dir, err)
 		}
 		for _, path := range paths {
-			if !strings.HasSuffix(path, "_test.go") {
+			// Where a system does not tell how long the computer slept, the wall clock is asked, to end leases early.
+			if name := filepath.Base(path); !strings.HasSuffix(name, "_test.go") && name != "clock_other.go" {
 				checkClock(t, path)
 			}
 		}

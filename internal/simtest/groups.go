@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/signalbox-io/signalbox"
+	"github.com/signalbox-io/signalbox/internal/ledger"
 )
 
 // Several resources at once, all or nothing. What the holders see is L1 and L2 for each resource. What the server's keys
@@ -89,49 +88,28 @@ func (e *ensemble) ends(label string) {
 	delete(e.running, label)
 }
 
-// readGroups reads the queues and the leases of all resources in one step: for each, id, record and the ms until which it
-// counts.
-var readGroups = redis.NewScript(`
-local all = {}
-for i = 1, #KEYS, 4 do
-  for j, key in ipairs({KEYS[i + 1], KEYS[i + 2]}) do
-    local list = {}
-    for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-      list[#list + 1] = id
-      list[#list + 1] = redis.call('HGET', KEYS[i], id) or ''
-      list[#list + 1] = redis.call('ZSCORE', j == 1 and key or KEYS[i + 3], id) or '0'
-    end
-    all[#all + 1] = list
-  end
-end
-return all`)
-
 // look reads and judges.
 func (e *ensemble) look() {
 	var keys []string
 	for _, r := range e.rolls {
 		keys = append(keys, e.world.resource(r.name).Keys()...)
 	}
-	reply, err := readGroups.Run(context.Background(), e.world.direct, keys).Slice()
+	all, err := readStored(context.Background(), e.world.direct, keys)
 	if err != nil {
 		e.world.check.must("read the keys", err)
 		return
 	}
-	var holders, queues [][]standing
-	for i, part := range reply {
-		var list []standing
-		fields, _ := part.([]any) // anything else is an empty list
-		for j := 0; j+2 < len(fields); j += 3 {
-			id, record, until := fields[j].(string), fields[j+1].(string), fields[j+2].(string)
-			if s, ok := readStanding(id, record, until); ok && s.until.After(time.Now()) {
+	living := func(entries []ledger.StoredEntry) (list []standing) {
+		for _, entry := range entries {
+			if s, ok := readStanding(&entry); ok && s.until.After(time.Now()) {
 				list = append(list, s)
 			}
 		}
-		if i%2 == 0 {
-			holders = append(holders, list)
-		} else {
-			queues = append(queues, list)
-		}
+		return list
+	}
+	var holders, queues [][]standing
+	for _, stored := range all {
+		holders, queues = append(holders, living(stored.Leases)), append(queues, living(stored.Queue))
 	}
 	c := e.world.check
 	c.mu.Lock()

@@ -326,12 +326,9 @@ var (
 	numbers = regexp.MustCompile(`\b\d{9,19}\b`)
 )
 
-// hearReply notes the numbers that the server tells: a fencing token or the mark of a limiter is a time, and comes back.
-// Plain semaphores send back none.
+// hearReply notes the numbers that the server tells: a fencing token, the mark of a limiter or the version of a queue is a
+// time, and comes back.
 func (n *network) hearReply(data []byte) {
-	if n.plan.Workload == "" {
-		return
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, text := range numbers.FindAll(data, -1) {

@@ -108,10 +108,15 @@ func TestARenewalWithoutAnAnswerLeavesNoOverlap(t *testing.T) {
 	})
 }
 
-// L8: whoever holds a lease when the state is evicted can release it, and what is mended expires like everything else.
+// L8: whoever holds a lease that was waited for when the state is evicted can release it, and what is mended expires like everything else.
 func TestAHolderReleasesAfterTheStateWasEvicted(t *testing.T) {
 	play(t, time.Second, 1, func(s *scene) {
 		lease := s.acquire(0, time.Second)
+		ctx, cancel := context.WithCancel(s.ctx)
+		time.AfterFunc(time.Second/2, cancel)
+		if _, err := s.boxes[0].Mutex(resourceName(0)).Acquire(ctx); err == nil { // which makes the form the full one
+			t.Error("two hold the mutex")
+		}
 		s.evict(0)
 		s.release(lease)
 		s.release(s.acquire(0, time.Second))

@@ -2,22 +2,20 @@ package simtest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/signalbox-io/signalbox/internal/ledger"
 )
 
-// The server's view. It is read with a script of our own that changes nothing: an inspect by the ledger would reap and
-// grant, and so do in time what the boxes might forget to do.
+// The server's view. It is read with a script that changes nothing: an inspect by the ledger would reap and grant, and so do
+// in time what the boxes might forget to do.
 
-var readAll = redis.NewScript(`
-local function scores(key) return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end
-return {redis.call('HGETALL', KEYS[1]), scores(KEYS[2]), scores(KEYS[3]), scores(KEYS[4])}`)
+var probe = redis.NewScript(ledger.Probe)
 
 // forever lists keys that never expire, but for states with an operator's limit.
 var forever = redis.NewScript(`
@@ -54,54 +52,43 @@ func (s standing) label() string {
 }
 
 func takeSnapshot(ctx context.Context, client *redis.Client, keys []string) (*snapshot, error) {
-	reply, err := readAll.Run(ctx, client, keys).Slice()
+	stored, err := readStored(ctx, client, keys)
 	if err != nil {
 		return nil, err
 	}
-	list := make([][]string, len(reply))
-	for i, part := range reply {
-		elements, ok := part.([]any)
-		if !ok {
-			return nil, errors.New("not a list")
-		}
-		for _, element := range elements {
-			list[i] = append(list[i], fmt.Sprint(element))
-		}
-	}
-	return readSnapshot(pairs(list[0]), list[1], list[2], pairs(list[3])), nil
+	return newSnapshot(&stored[0]), nil
 }
 
-func pairs(list []string) map[string]string {
-	m := make(map[string]string, len(list)/2)
-	for i := 0; i+1 < len(list); i += 2 {
-		m[list[i]] = list[i+1]
+// readStored reads the keys of some resources in one step.
+func readStored(ctx context.Context, client *redis.Client, keys []string) ([]ledger.Stored, error) {
+	reply, err := probe.Run(ctx, client, keys, "read").Result()
+	if err != nil {
+		return nil, err
 	}
-	return m
+	return ledger.ReadStored(reply)
 }
 
-func readSnapshot(state map[string]string, leases, queue []string, seen map[string]string) *snapshot {
+func newSnapshot(stored *ledger.Stored) *snapshot {
 	s := &snapshot{
-		at: time.Now(), operator: int(integer(state["operator"])), held: int(integer(state["held"])),
-		count: int(integer(state["count"])), leases: len(leases) / 2, token: integer(state["token"]),
+		at: time.Now(), operator: stored.Operator, held: stored.Held, count: stored.Count, leases: len(stored.Leases),
+		token: stored.Token,
 	}
-	sum, records := 0, s.leases+len(queue)/2
-	for i := 0; i < len(leases); i += 2 {
-		e, ok := readStanding(leases[i], state[leases[i]], leases[i+1])
+	sum, records := 0, 0
+	for _, lease := range stored.Leases {
+		e, ok := readStanding(&lease)
 		sum += e.weight
+		records += count(ok)
 		if e.until.After(s.at) {
 			s.holders = append(s.holders, e)
 		}
-		records -= count(ok)
 	}
-	for i := 0; i < len(queue); i += 2 {
-		e, ok := readStanding(queue[i], state[queue[i]], seen[queue[i]])
+	for _, waiter := range stored.Queue {
+		e, ok := readStanding(&waiter)
+		records += count(ok)
 		s.queue = append(s.queue, e)
-		records -= count(ok && seen[queue[i]] != "")
 	}
-	for field := range state {
-		records += count(strings.Contains(field, ":"))
-	}
-	s.whole = records == s.leases+len(s.queue) && sum == s.held && s.count == s.leases
+	entries := s.leases + len(s.queue)
+	s.whole = records == entries && stored.Records == entries && sum == s.held && s.count == s.leases
 	return s
 }
 
@@ -114,13 +101,13 @@ func count(yes bool) int {
 
 // readStanding reads "L weight token sinceMs ttlMs terms owner" or "W weight limit sinceMs ttlMs claimMs terms owner",
 // where the label stands behind a tab in owner.
-func readStanding(id, record, untilMs string) (standing, bool) {
-	e := standing{id: id, until: time.UnixMilli(integer(untilMs))}
+func readStanding(entry *ledger.StoredEntry) (standing, bool) {
+	e := standing{id: entry.ID, until: time.UnixMilli(entry.UntilMs)}
 	fields := 7
-	if strings.HasPrefix(record, "W ") {
+	if strings.HasPrefix(entry.Record, "W ") {
 		fields = 8
 	}
-	part := strings.SplitN(record, " ", fields)
+	part := strings.SplitN(entry.Record, " ", fields)
 	if len(part) < fields {
 		return e, false
 	}
@@ -132,11 +119,11 @@ func readStanding(id, record, untilMs string) (standing, bool) {
 }
 
 func integer(text string) int64 {
-	f, err := strconv.ParseFloat(text, 64)
+	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return 0
 	}
-	return int64(f)
+	return n
 }
 
 // look takes a snapshot of each resource and checks what must hold of it.

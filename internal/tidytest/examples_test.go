@@ -13,7 +13,6 @@ import (
 
 // withoutExample are exported names of the root package that need none of their own, each with the reason.
 var withoutExample = map[string]string{
-	"NewOver":       "for this module's packages only",
 	"Option":        "Claim, Owner and Observe are what there is of it",
 	"AcquireOption": "its functions have one each",
 	"FenceOption":   "FenceKeep",
@@ -95,6 +94,12 @@ func receiver(f *ast.FuncDecl) string {
 	of := f.Recv.List[0].Type
 	if pointer, ok := of.(*ast.StarExpr); ok {
 		of = pointer.X
+	}
+	switch generic := of.(type) {
+	case *ast.IndexExpr:
+		of = generic.X
+	case *ast.IndexListExpr:
+		of = generic.X
 	}
 	if name, ok := of.(*ast.Ident); ok {
 		return name.Name

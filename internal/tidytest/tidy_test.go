@@ -39,6 +39,10 @@ var laws = []law{
 	// The lab is of the tests' kind: it joins algorithms to an engine, and nobody builds on it but the program.
 	{".", "internal/racelab/", "the library does not know its laboratory"},
 	{"internal/ledger/", "internal/racelab/", "the ledger does not know its laboratory"},
+	{".", "internal/move/", "the library goes along; who moves is the program"},
+	{"internal/acquisition/", ".", "a life does not know who leads it"},
+	{"internal/acquisition/", "internal/", "a life does not know who leads it"},
+	{"internal/acquisition/", "engine/", "a life does not know who leads it"},
 	{"internal/racelab/", ".", "the laboratory runs algorithms; the library has goroutines of its own, which simtest runs"},
 	{"engine/internal/ds/", "engine/internal/keyspace/", "containers know nothing of the data model"},
 	{"engine/internal/keyspace/", "engine/internal/command/", "data does not know commands"},
@@ -59,7 +63,7 @@ var laws = []law{
 
 // pure packages have no way to the outside.
 var (
-	pure      = []string{"engine/internal/ds/", "engine/internal/keyspace/", "engine/internal/rdb/", "engine/internal/command/", "engine/internal/acl/", "engine/internal/conf/", "engine/internal/exec/"}
+	pure      = []string{"engine/internal/ds/", "engine/internal/keyspace/", "engine/internal/rdb/", "engine/internal/command/", "engine/internal/acl/", "engine/internal/conf/", "engine/internal/replication/", "engine/internal/exec/"}
 	forbidden = []string{"net", "os", "sync", "time", "math/rand", "syscall", "os/exec", "io/fs"}
 )
 
@@ -72,7 +76,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// goFiles visits the module's Go files, nested modules left out.
+// goFiles visits the Go files of all modules.
 func goFiles(t *testing.T, visit func(path, dir string)) {
 	t.Helper()
 	base := root(t)
@@ -82,9 +86,6 @@ func goFiles(t *testing.T, visit func(path, dir string)) {
 		}
 		if entry.IsDir() {
 			if name := entry.Name(); path != base && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
-				return filepath.SkipDir
-			}
-			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != base {
 				return filepath.SkipDir
 			}
 			return nil
@@ -223,6 +224,45 @@ func TestPureCoreStartsNoGoroutine(t *testing.T) {
 	})
 }
 
+// The life of an acquisition knows time as numbers that it is handed, and shares nothing with anybody.
+func TestTheLifeOfAnAcquisitionIsPure(t *testing.T) {
+	seen := 0
+	goFiles(t, func(path, dir string) {
+		if dir != "internal/acquisition/" || strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		seen++
+		for _, imported := range imports(t, path) {
+			if imported != "time" && imported != "errors" {
+				t.Errorf("%s imports %s: what it is about does not need that", path, imported)
+			}
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt, *ast.ChanType, *ast.SelectStmt, *ast.SendStmt:
+				t.Errorf("%s has a goroutine or a channel: it is a pure machine", path)
+			case *ast.SelectorExpr:
+				if of, ok := n.X.(*ast.Ident); ok && of.Name == "time" && !durations[n.Sel.Name] {
+					t.Errorf("%s uses time.%s: the machine is handed the time", path, n.Sel.Name)
+				}
+			}
+			return true
+		})
+	})
+	if seen == 0 {
+		t.Fatal("no files found: has the machine moved?")
+	}
+}
+
+// durations are what package time has of spans, not of clocks.
+var durations = map[string]bool{
+	"Duration": true, "Nanosecond": true, "Microsecond": true, "Millisecond": true, "Second": true, "Minute": true, "Hour": true,
+}
+
 func TestNoPackageWithoutAPurposeInItsName(t *testing.T) {
 	goFiles(t, func(path, dir string) {
 		switch name := filepath.Base(strings.TrimSuffix(dir, "/")); name {
@@ -250,7 +290,7 @@ func TestScriptsStateTheirContract(t *testing.T) {
 		switch filepath.Base(path) {
 		case "prelude.lua":
 			words = []string{"KEYS"}
-		case "read.lua", "functions.lua":
+		case "read.lua", "adopt.lua", "functions.lua", "tell.lua":
 			words = nil
 		case "limit.lua", "refund.lua", "latch.lua", "barrier.lua", "fence.lua": // not of the permit ledger
 			words = []string{"KEYS", "ARGV", "Returns", "Errors", "Cost"}

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/internal/faultproxy"
 )
 
 // patience is how long anything may take that happens within seconds on a healthy machine. It passes in full only if
@@ -23,6 +24,8 @@ type Node struct {
 	*difftest.Server
 	// Client speaks to this server alone.
 	Client *redis.Client
+
+	proxy *faultproxy.Proxy // everybody else finds the server behind it; nil: at its own address
 
 	id   string // in a Cluster
 	bus  string // the port of the Cluster's bus
@@ -49,6 +52,12 @@ func (n *Node) Kill() {
 	n.Server.Kill()
 }
 
+// Restart starts the server again, with what is in its folder.
+func (n *Node) Restart() {
+	n.Server.Restart()
+	n.down = false
+}
+
 // Pause suspends the server: its connections stay open, and nothing is answered.
 func (n *Node) Pause() {
 	n.down = true
@@ -61,11 +70,32 @@ func (n *Node) Resume() {
 	n.down = false
 }
 
-// HostPort returns the address in its parts.
+// CutOff lets nothing pass between the server and clients, replicas and Sentinels, but for those clients who have sent
+// it a text; "" spares none. The server must be behind a proxy.
+func (n *Node) CutOff(spared string) {
+	n.down = true
+	n.proxy.Set(faultproxy.Fault{Requests: faultproxy.Direction{Hold: true}, Replies: faultproxy.Direction{Hold: true}, Spare: spared})
+}
+
+// Rejoin ends CutOff. What was on its way arrives.
+func (n *Node) Rejoin() {
+	n.proxy.Restore()
+	n.down = false
+}
+
+// found is the address at which others find the server.
+func (n *Node) found() string {
+	if n.proxy != nil {
+		return n.proxy.Addr()
+	}
+	return n.Addr
+}
+
+// HostPort returns the address at which others find the server, in its parts.
 func (n *Node) HostPort() (host, port string) {
-	host, port, err := net.SplitHostPort(n.Addr)
+	host, port, err := net.SplitHostPort(n.found())
 	if err != nil {
-		return n.Addr, ""
+		return n.found(), ""
 	}
 	return host, port
 }

@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/internal/faultproxy"
 )
 
 // masterName is what the Sentinels call the group.
@@ -25,6 +27,10 @@ type SentinelOptions struct {
 	// DownAfter is for how long the primary may be silent before it is replaced: 10 s, which is to be longer than the
 	// machine may stall. AwaitTakeover makes the Sentinels less patient for as long as a failover is wanted.
 	DownAfter time.Duration
+	// Proxied puts a proxy before each data server, so that it can be cut off.
+	Proxied bool
+	// Start starts a data server, with further arguments as redis-server takes them: difftest.Redis.
+	Start func(t testing.TB, extraArgs ...string) *difftest.Server
 }
 
 // takeoverDownAfter is for how long the primary may be silent while a failover is wanted.
@@ -39,6 +45,9 @@ func (o *SentinelOptions) fill() {
 	}
 	if o.DownAfter == 0 {
 		o.DownAfter = 10 * time.Second
+	}
+	if o.Start == nil {
+		o.Start = difftest.Redis
 	}
 }
 
@@ -66,7 +75,7 @@ func StartSentinel(t testing.TB, options SentinelOptions) *Sentinel {
 			host, port := s.nodes[0].HostPort()
 			extra = append(extra, "--replicaof", host+" "+port)
 		}
-		s.nodes = append(s.nodes, newNode(t, difftest.Redis(t, extra...)))
+		s.nodes = append(s.nodes, s.startNode(extra))
 	}
 	for range options.Sentinels {
 		s.sentinels = append(s.sentinels, s.startSentinel())
@@ -82,6 +91,21 @@ func StartSentinel(t testing.TB, options SentinelOptions) *Sentinel {
 	})
 	s.AwaitWhole()
 	return s
+}
+
+// startNode starts a data server, behind a proxy if that is wanted.
+func (s *Sentinel) startNode(extra []string) *Node {
+	s.t.Helper()
+	if !s.options.Proxied {
+		return newNode(s.t, s.options.Start(s.t, extra...))
+	}
+	proxy := faultproxy.Start(s.t, "127.0.0.1:1") // nobody asks before the server is there
+	host, port, err := net.SplitHostPort(proxy.Addr())
+	must(s.t, err)
+	n := newNode(s.t, s.options.Start(s.t, append(extra, "--replica-announce-ip", host, "--replica-announce-port", port)...))
+	proxy.Retarget(n.Addr)
+	n.proxy = proxy
+	return n
 }
 
 // startSentinel starts one, which rewrites its configuration with what it learns.
@@ -112,8 +136,9 @@ sentinel parallel-syncs %[3]s %[8]d
 			s.t.Error(err)
 		}
 	})
-	// They look around every few seconds; a test has no time for that.
-	hurry := redis.NewCmd(s.t.Context(), "SENTINEL", "DEBUG", "INFO-PERIOD", 200, "PUBLISH-PERIOD", 200, "PING-PERIOD", 100)
+	// They look around every few seconds; a test has no time for that. What a replica has said counts for five pings only,
+	// and while its primary is down it is asked once a second: with shorter pings there is often none that is good enough.
+	hurry := redis.NewCmd(s.t.Context(), "SENTINEL", "DEBUG", "INFO-PERIOD", 200, "PUBLISH-PERIOD", 200, "PING-PERIOD", 250)
 	must(s.t, w.client.Process(s.t.Context(), hurry))
 	return w
 }
@@ -167,7 +192,7 @@ func (s *Sentinel) agreed(ctx context.Context) *Node {
 		return nil
 	}
 	for _, n := range s.live() {
-		if n.Addr == addr && n.replication(ctx)["role"] == "master" {
+		if n.found() == addr && n.replication(ctx)["role"] == "master" {
 			return n
 		}
 	}

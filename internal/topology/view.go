@@ -104,3 +104,21 @@ func (c *Cluster) AwaitWhole() view {
 	})
 	return common
 }
+
+// PassedOn is how many messages of clients the nodes have passed on to each other.
+func (c *Cluster) PassedOn() (sum int) {
+	c.t.Helper()
+	for _, n := range c.nodes {
+		info, err := n.Client.ClusterInfo(c.t.Context()).Result()
+		must(c.t, err)
+		for line := range strings.Lines(info) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			if strings.HasPrefix(name, "cluster_stats_messages_publish") && strings.HasSuffix(name, "_sent") {
+				n, err := strconv.Atoi(value)
+				must(c.t, err)
+				sum += n
+			}
+		}
+	}
+	return sum
+}

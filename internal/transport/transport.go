@@ -6,12 +6,14 @@
 // when keys move. It does not know what the commands mean, does not repeat one that may have run, and starts nothing that
 // outlives a call. It does not own its client either: who made the client closes it.
 //
+// Lanes (lanes.go) go over any transport and bound how much is on its way at once.
+//
 // What matters most is errors.go. Whether a lock is safe after a failure hangs on knowing if a request may have run, so
 // an error that is told wrongly here breaks promises far away. That is why this package is internal: a transport is right
 // if conformance.ExerciseOver says so, and the seam may still grow.
 //
 // To add a client library: a package with a type that has these methods, a test that runs conformance over it, and a table
-// test of what becomes of the library's errors.
+// test of what becomes of the library's errors. internal/transport/over makes the Box.
 package transport
 
 import (
@@ -21,11 +23,31 @@ import (
 
 // Command is one request.
 type Command struct {
-	// Words are the name, in small letters, and the arguments. Each is a string, an int or an int64.
+	// Words are the name, in small letters, and the arguments. Each is a string, an int or an int64. They stay as they
+	// are: a command may be on its way when its caller has given up.
 	Words []any
 	// Key is where in Words the key stands that says which server of a Cluster is asked; 0: any primary will do.
 	Key int
+	// Within is how long the answer may take once the command is on its way; 0: as the client and ctx allow.
+	Within time.Duration
+	// Precedence says who goes first where not all can.
+	Precedence Precedence
+	// Waited, unless it is nil, is set to how long the command stood in a queue of this process before it was sent, by the
+	// time that Do or Pipeline returns.
+	Waited *time.Duration
 }
+
+// Precedence is a rank: as long as the server cannot take all, those of a lower one go first.
+type Precedence uint8
+
+// The ranks. What frees permits lets others go on, what keeps a place spares the server asking for it anew, and what is not
+// begun yet costs nothing where it is.
+const (
+	First  Precedence = iota // frees permits or keeps them; and whatever is asked for seldom
+	Second                   // keeps a place in a queue
+	Last                     // wants permits, or a place
+	precedences
+)
 
 // Reply is the answer to one of several commands: its value, which Doer describes, or what went wrong.
 type Reply struct {
@@ -56,6 +78,11 @@ type Transport interface {
 	// as one. The replies stand in the order of the commands.
 	Pipeline(ctx context.Context, commands []Command) []Reply
 
+	// Server names what the client knows of the server that has a key. Commands with the same answer go to the same
+	// server and may share a pipeline; different answers never wait for each other. It asks nobody: a client that has
+	// one server, or does not know yet, answers "".
+	Server(key string) string
+
 	// Together sends commands over one connection, in order, to the server that has the key of the first: for those
 	// that mean something only behind one another, as WAIT does. The replies stand in their order.
 	Together(ctx context.Context, commands []Command) []Reply
@@ -75,7 +102,12 @@ type Event struct {
 	Channel    string
 	Payload    string
 	Subscribed bool // no message: from here on those of Channel are heard, and those before may have gone by
+	Gone       bool // no message: those of a sharded Channel are not heard any more
 }
 
 // Silence is how long Listen takes a connection to be alive on which nothing comes.
 const Silence = 30 * time.Second
+
+// NewBox is package signalbox's func(Transport, ...signalbox.Option) *signalbox.Box, which internal/transport/over gives its
+// type back: signalbox imports this package, so this one cannot name what is signalbox's.
+var NewBox any

@@ -158,6 +158,9 @@ func (s *selector) applyCommand(name string, allow bool) error {
 		s.change(spec, allow)
 		return nil
 	}
+	if command.IsOfRedis(name) {
+		return nil // it is not here, so the rule holds whatever it says
+	}
 	bar := strings.LastIndexByte(name, '|')
 	if bar < 0 || !allow {
 		return errUnknownName

@@ -14,7 +14,7 @@ import (
 // The Log is the files of a Set at work. Changes come in two steps, because the engine does
 // one thing at a time and a disk is slow:
 //
-//	seq, full := log.Append(requests)   under the engine's lock: copies, does not wait
+//	seq, full := log.Append(requests)   under the engine's lock: copies at most, does not wait
 //	err := log.Commit(seq)              without it, before the reply is sent
 //
 // Whoever commits first becomes the leader: it writes everything pending with one write and
@@ -272,8 +272,9 @@ func (l *Log) tick() {
 	}
 }
 
-// Append takes whole requests, which stay the caller's, in the order of the calls. The number is for
-// Commit. full asks the caller to call Relieve before the next Append, when it can wait. A
+// Append takes whole requests, in the order of the calls. They stay the caller's, unless they come to
+// more than 1 MB: then they are the log's, which does not copy them if nothing is before them. The number
+// is for Commit. full asks the caller to call Relieve before the next Append, when it can wait. A
 // transaction must come in one call. O(n), no waiting for the disk.
 func (l *Log) Append(requests []byte) (seq int64, full bool) {
 	l.mu.Lock()
@@ -281,7 +282,11 @@ func (l *Log) Append(requests []byte) (seq int64, full bool) {
 	if l.closed {
 		return math.MaxInt64, false // Commit says that it is closed
 	}
-	l.pending = append(l.pending, requests...)
+	if len(requests) > keepBufferBytes && len(l.pending) == 0 {
+		l.pending = requests
+	} else {
+		l.pending = append(l.pending, requests...)
+	}
 	l.appended += int64(len(requests))
 	return l.appended, len(l.pending) >= l.maxSize
 }
@@ -428,6 +433,14 @@ func (l *Log) Retry() error {
 	}
 	l.retried = nil
 	return l.writing()
+}
+
+// Set is the files that there are, to be read; its lock is the Log's. Nothing is to be appended, and
+// no rewrite to run, for as long as it is used.
+func (l *Log) Set() *Set {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return &Set{d: l.d, names: l.names, manifest: l.manifest.clone()}
 }
 
 // Close writes and syncs what it can, whatever the policy, and gives the lock of the folder back. It refuses

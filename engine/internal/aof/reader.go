@@ -15,8 +15,8 @@ import (
 // #TS:1700000000, which say when what follows was done.
 //
 // What Redis 7.0 loads is read, and what it refuses is refused: lines are taken at most
-// 127 bytes at a time, numbers end where their digits end, and what ends an argument is
-// passed over unseen. (One exception: NUL bytes in headers and where an argument ends, see number.) A file may end in the middle of a request, or of a transaction, because its
+// 127 bytes at a time, and what ends an argument is passed over unseen. (Exceptions: other bytes
+// than digits in headers, see isHeader, and NUL bytes where an argument ends.) A file may end in the middle of a request, or of a transaction, because its
 // writer was killed: that is a *TornError, and all else a *FormatError. Strict is for tools
 // that look for damage: it reads as redis-check-aof does.
 
@@ -287,30 +287,35 @@ func (r *Reader) number(line []byte, start int64) (int64, error) {
 	if len(line) == 1 {
 		return 0, r.torn("a header is cut short")
 	}
-	// Redis would read up to the NUL and pass over the rest of the line. But nobody writes one: it is a hole that
-	// a power cut has left, and what is behind it belongs to another request.
-	if bytes.IndexByte(line, 0) >= 0 {
-		return 0, r.damaged(start, "a header with a NUL byte")
+	if r.Strict && line[len(line)-1] != '\n' && len(line) < maxLineBytes {
+		return 0, r.torn("a header is cut short")
 	}
-	if r.Strict {
-		if line[len(line)-1] != '\n' && len(line) < maxLineBytes {
-			return 0, r.torn("a header is cut short")
-		}
-		if !isHeader(line) {
-			return 0, r.damaged(start, fmt.Sprintf("a header is a number and a line end, not %q", line[1:min(len(line), 32)]))
-		}
+	if !isHeader(line, r.Strict) {
+		return 0, r.damaged(start, fmt.Sprintf("a header is a number and a line end, not %q", line[1:min(len(line), 32)]))
 	}
 	return leadingInt(string(line[1:])), nil
 }
 
-// isHeader reports whether a line is a kind, a number and a line end.
-func isHeader(line []byte) bool {
-	digits, ok := bytes.CutSuffix(line[1:], []byte("\r\n"))
+// isHeader reports whether a line is a kind, a number and a line end, which may be cut short or
+// be another system's if it is not strict. Redis would read the digits and pass over the rest of
+// the line. But nobody writes such a line: it is damage, or a hole that a power cut has left, and
+// what is behind it may belong to another request.
+func isHeader(line []byte, strict bool) bool {
+	digits, whole := bytes.CutSuffix(line[1:], []byte("\r\n"))
+	switch {
+	case whole:
+	case strict:
+		return false
+	case len(digits) > 0 && (digits[len(digits)-1] == '\n' || digits[len(digits)-1] == '\r'):
+		digits = digits[:len(digits)-1]
+	}
 	digits = bytes.TrimPrefix(digits, []byte("-"))
 	for _, c := range digits {
-		ok = ok && c >= '0' && c <= '9'
+		if c < '0' || c > '9' {
+			return false
+		}
 	}
-	return ok && len(digits) > 0
+	return len(digits) > 0
 }
 
 // transaction keeps book of MULTI and EXEC: what is between is whole only when both are there.

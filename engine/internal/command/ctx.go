@@ -10,8 +10,10 @@ import (
 // Ctx is what a handler has to work with: one call of one command.
 type Ctx struct {
 	// Args are the arguments, the command's name first. They alias the
-	// connection's buffer: what outlives the call must be copied.
+	// connection's buffer: what outlives the call must be copied, but for what
+	// Large says may be kept; nil says that nothing may.
 	Args  [][]byte
+	Large *resp.Large
 	NowUs int64 // the time of this call, in µs since the epoch
 	Space *keyspace.Space
 	DB    *keyspace.DB
@@ -48,6 +50,8 @@ type Block struct {
 	// Bound makes the call run again, too, when a key is deleted or becomes
 	// something that nobody can wait for.
 	Bound bool
+	// IsWork is whether the wait counts as time that the command has worked.
+	IsWork bool
 }
 
 // NowMs is the time of this call in ms since the epoch.

@@ -84,9 +84,23 @@ func DigestValue(o *keyspace.Object) string {
 	return hex.EncodeToString(d[:])
 }
 
-// mixObject mixes the type first, by the number Redis has for it.
+// DigestOf is the digest of a value that is no key's, as 40 hex digits.
+func DigestOf(value any) string {
+	var d digest
+	d.mixValue(value)
+	return hex.EncodeToString(d[:])
+}
+
 func (d *digest) mixObject(o *keyspace.Object) {
-	switch value := o.Value().(type) {
+	d.mixValue(o.Value())
+	if o.ExpireAt() != 0 {
+		d.add([]byte("!!expire!!"))
+	}
+}
+
+// mixValue mixes the type first, by the number Redis has for it.
+func (d *digest) mixValue(value any) {
+	switch value := value.(type) {
 	case *keyspace.String:
 		d.mixUint32(0)
 		var digits [20]byte
@@ -120,9 +134,6 @@ func (d *digest) mixObject(o *keyspace.Object) {
 		for field, content := range value.All() {
 			d.addPair([]byte(field), []byte(content))
 		}
-	}
-	if o.ExpireAt() != 0 {
-		d.add([]byte("!!expire!!"))
 	}
 }
 

@@ -41,6 +41,11 @@ func ReadDocs() Docs {
 	return docs
 }
 
+// IsOfRedis reports whether Redis has a command or subcommand of this full name, here or not.
+func IsOfRedis(fullName string) bool {
+	return !strings.Contains(fullName, "\n") && strings.Contains(docsFile, "\n\n"+strings.ToLower(fullName)+"\n")
+}
+
 // Doc is what COMMAND DOCS says of one command, its subcommands aside. What is
 // empty is left out of the reply.
 type Doc struct {

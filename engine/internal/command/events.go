@@ -19,6 +19,7 @@ var (
 	eventSet         = keyspace.Event{Class: keyspace.ClassString, Name: "set"}
 	eventAppend      = keyspace.Event{Class: keyspace.ClassString, Name: "append"}
 	eventSetBit      = keyspace.Event{Class: keyspace.ClassString, Name: "setbit"}
+	eventPFAdd       = keyspace.Event{Class: keyspace.ClassString, Name: "pfadd"}
 	eventSetRange    = keyspace.Event{Class: keyspace.ClassString, Name: "setrange"}
 	eventIncrBy      = keyspace.Event{Class: keyspace.ClassString, Name: "incrby"}
 	eventIncrByFloat = keyspace.Event{Class: keyspace.ClassString, Name: "incrbyfloat"}
@@ -56,6 +57,8 @@ var (
 	eventZRangeStore      = keyspace.Event{Class: keyspace.ClassSortedSet, Name: "zrangestore"}
 	eventZUnionStore      = keyspace.Event{Class: keyspace.ClassSortedSet, Name: "zunionstore"}
 	eventZInterStore      = keyspace.Event{Class: keyspace.ClassSortedSet, Name: "zinterstore"}
+	eventGeoSearchStore   = keyspace.Event{Class: keyspace.ClassSortedSet, Name: "geosearchstore"}
+	eventGeoRadiusStore   = keyspace.Event{Class: keyspace.ClassSortedSet, Name: "georadiusstore"}
 	eventZDiffStore       = keyspace.Event{Class: keyspace.ClassSortedSet, Name: "zdiffstore"}
 
 	eventXAdd            = keyspace.Event{Class: keyspace.ClassStream, Name: "xadd"}

@@ -28,9 +28,15 @@ type Journal struct {
 	taken  []byte
 	told   bool // a SELECT has been written
 	toldDB int
+
+	// What is for replicas alone: its places in group and in ended.
+	groupAside, endedAside []span
 }
 
-// keepBytes is how large a buffer may be to be used again.
+// span is a piece of what was written.
+type span struct{ from, to int }
+
+// keepBytes is how large a buffer of a Journal may be to be used again.
 const keepBytes = 1 << 20
 
 // Begin begins a request of so many words in a database. A nil Journal takes it and
@@ -58,10 +64,30 @@ func (j *Journal) Call(db int, args [][]byte) {
 	}
 }
 
-// End ends a group. Its requests are one transaction if they belong together.
-func (j *Journal) End(together bool) {
+// CallAside is Call for what replicas are to hear, and no file is to have.
+func (j *Journal) CallAside(db int, args [][]byte) {
+	request := j.Begin(db, len(args))
+	from := j.group.Len() - headBytes(len(args))
+	for _, arg := range args {
+		request.Bytes(arg)
+	}
+	j.groupAside = append(j.groupAside, span{from, j.group.Len()})
+}
+
+// headBytes is how long the first line of a request is.
+func headBytes(words int) int {
+	n := len("*0\r\n")
+	for ; words > 9; words /= 10 {
+		n++
+	}
+	return n
+}
+
+// End ends a group, and reports whether there was one. Its requests are one transaction if they
+// belong together.
+func (j *Journal) End(together bool) bool {
 	if j.count == 0 {
-		return
+		return false
 	}
 	if !j.told || j.toldDB != j.firstDB {
 		writeSelect(&j.ended, j.firstDB)
@@ -71,27 +97,59 @@ func (j *Journal) End(together bool) {
 	if together {
 		writeRequest(&j.ended, "MULTI")
 	}
-	j.ended.Raw(j.group.Bytes())
-	if together {
+	for _, s := range j.groupAside {
+		j.endedAside = append(j.endedAside, span{j.ended.Len() + s.from, j.ended.Len() + s.to})
+	}
+	j.groupAside = j.groupAside[:0]
+	switch {
+	case together:
+		j.ended.Raw(j.group.Bytes())
 		writeRequest(&j.ended, "EXEC")
+	case j.ended.Len() == 0:
+		j.ended, j.group = j.group, j.ended
+	default:
+		j.ended.Raw(j.group.Bytes())
 	}
 	j.count = 0
 	if j.group.Reset(); cap(j.group.Bytes()) > keepBytes {
 		j.group.Swap(nil)
 	}
+	return true
 }
 
-// Take returns the groups that have ended since the last Take; nil if there are none.
-// They are valid until the next one.
-func (j *Journal) Take() []byte {
+// Waiting is how many bytes of ended groups were not taken.
+func (j *Journal) Waiting() int { return j.ended.Len() }
+
+// Take returns the groups that have ended since the last Take, as a file is to have them and as
+// replicas are, which is nearly always the same; nil if there are none. They are valid until the
+// next one, and more than keepBytes of log are the caller's.
+func (j *Journal) Take() (log, stream []byte) {
 	if j.ended.Len() == 0 {
-		return nil
+		return nil, nil
 	}
 	if cap(j.taken) > keepBytes {
 		j.taken = nil
 	}
 	j.taken = j.ended.Swap(j.taken)
-	return j.taken
+	if len(j.endedAside) == 0 {
+		return j.taken, j.taken
+	}
+	at := 0
+	for _, s := range j.endedAside {
+		log = append(log, j.taken[at:s.from]...)
+		at = s.to
+	}
+	log = append(log, j.taken[at:]...)
+	j.endedAside = j.endedAside[:0]
+	return log, j.taken
+}
+
+// DB is the database that was selected last; 0 if the next group says which.
+func (j *Journal) DB() int {
+	if !j.told {
+		return 0
+	}
+	return j.toldDB
 }
 
 // Anew makes the next group begin with a SELECT, for a reader who has not seen what came

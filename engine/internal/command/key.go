@@ -18,11 +18,11 @@ const (
 
 // countKeys runs visit for each key that exists and answers how many there
 // were; a key given twice counts twice if it is still there.
-func countKeys(c *Ctx, visit func(key []byte)) error {
+func countKeys(c *Ctx, visit func(key []byte, o *keyspace.Object)) error {
 	n := 0
 	for _, key := range c.Args[1:] {
-		if c.DB.Lookup(key, c.NowMs()) != nil {
-			visit(key)
+		if o := c.DB.Lookup(key, c.NowMs()); o != nil {
+			visit(key, o)
 			n++
 		}
 	}
@@ -30,15 +30,23 @@ func countKeys(c *Ctx, visit func(key []byte)) error {
 	return nil
 }
 
-// del is UNLINK too: the collector frees values in the background anyway.
-func del(c *Ctx) error {
-	return countKeys(c, func(key []byte) {
+func del(c *Ctx) error { return c.delete(c.Space.LazyDel) }
+
+func unlink(c *Ctx) error { return c.delete(true) }
+
+// delete is DEL and UNLINK: the collector frees values in the background anyway. What is
+// freed later is only counted.
+func (c *Ctx) delete(later bool) error {
+	return countKeys(c, func(key []byte, o *keyspace.Object) {
+		if later {
+			c.Space.CountFreed(o)
+		}
 		c.DB.Delete(key)
 		c.Touch(key, eventDel)
 	})
 }
 
-func touch(c *Ctx) error { return countKeys(c, func([]byte) {}) }
+func touch(c *Ctx) error { return countKeys(c, func([]byte, *keyspace.Object) {}) }
 
 func exists(c *Ctx) error {
 	n := 0
@@ -256,6 +264,11 @@ func (c *Ctx) flush(first, last int) error {
 	if len(c.Args) > 2 || (len(c.Args) == 2 && !Is(c.Args[1], "ASYNC") && !Is(c.Args[1], "SYNC")) {
 		return ErrSyntax
 	}
+	if len(c.Args) == 2 && Is(c.Args[1], "ASYNC") || len(c.Args) == 1 && c.Space.LazyFlush {
+		for i := first; i <= last; i++ {
+			c.Space.FreedLater += int64(c.Space.DB(i).Len())
+		}
+	}
 	c.Space.Flush(first, last)
 	c.Out.SimpleString("OK")
 	return nil
@@ -268,7 +281,7 @@ var keySpecs = []Spec{
 	},
 	{
 		Name: "unlink", Arity: -2, Flags: Write | Fast, Keys: KeysFrom(1), Group: "generic", Since: "4.0.0",
-		Summary: "Deletes keys; their memory is freed later.", Complexity: "O(1) for each key", Run: del,
+		Summary: "Deletes keys; their memory is freed later.", Complexity: "O(1) for each key", Run: unlink,
 	},
 	{
 		Name: "exists", Arity: -2, Flags: ReadOnly | Fast, Keys: KeysFrom(1), Group: "generic", Since: "1.0.0",

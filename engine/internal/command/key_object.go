@@ -30,15 +30,19 @@ func inspectObject(tell func(c *Ctx, o *keyspace.Object) error) func(c *Ctx) err
 }
 
 func objectEncoding(c *Ctx, o *keyspace.Object) error {
-	name := ""
+	c.Out.BulkString(Encoding(o))
+	return nil
+}
+
+// Encoding names the structure that keeps a value, as OBJECT ENCODING does.
+func Encoding(o *keyspace.Object) string {
 	switch v := o.Value().(type) {
 	case *keyspace.String:
-		name = stringEncoding(v)
+		return stringEncoding(v)
 	case interface{ Encoding() string }:
-		name = v.Encoding()
+		return v.Encoding()
 	}
-	c.Out.BulkString(name)
-	return nil
+	return ""
 }
 
 func stringEncoding(s *keyspace.String) string {
@@ -62,14 +66,18 @@ func objectIdletime(c *Ctx, o *keyspace.Object) error {
 }
 
 func objectRefcount(c *Ctx, o *keyspace.Object) error {
-	count := int64(1)
+	c.Out.Int(Refcount(o))
+	return nil
+}
+
+// Refcount is how many references Redis says there are to a value.
+func Refcount(o *keyspace.Object) int64 {
 	if s, isString := o.Value().(*keyspace.String); isString {
 		if n, isNumber := s.Number(); isNumber && 0 <= n && n < sharedIntegers {
-			count = math.MaxInt32
+			return math.MaxInt32
 		}
 	}
-	c.Out.Int(count)
-	return nil
+	return 1
 }
 
 func objectFreq(c *Ctx, o *keyspace.Object) error {

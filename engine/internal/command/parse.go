@@ -17,7 +17,7 @@ func ParseInt(b []byte) (int64, bool) { return ds.ParseInt(b) }
 // ParseFloat reads a float as Redis does: what strtod reads in whole, hex and
 // infinity included, but not NaN, and nothing that is out of a double's range.
 func ParseFloat(b []byte) (float64, bool) {
-	if len(b) == 0 || len(b) > 256 || bytes.IndexByte(b, '_') >= 0 {
+	if len(b) == 0 || bytes.IndexByte(b, '_') >= 0 {
 		return 0, false
 	}
 	text := unsafe.String(&b[0], len(b))
@@ -65,6 +65,9 @@ func (c *Ctx) Float(i int) (float64, error) {
 // TimeoutUs is the i-th argument as a blocking timeout: seconds, with a
 // fraction, into µs; 0 is for ever.
 func (c *Ctx) TimeoutUs(i int) (int64, error) {
+	if len(c.Args[i]) >= longDoubleMaxChars {
+		return 0, ErrTimeout
+	}
 	seconds, ok := ParseFloat(c.Args[i])
 	if !ok {
 		if _, err := strconv.ParseFloat(string(c.Args[i]), 64); isRangeError(err) {

@@ -14,27 +14,27 @@ import (
 // elements come first, and they are those of Redis: so a page of a list sorted
 // BY ... ALPHA LIMIT is the same page. Any other way of sorting would be as
 // right, and one more difference.
-type partSorter struct {
-	ranks    []sortRank
-	compare  func(a, b sortRank) int
+type partSorter[T any] struct {
+	ranks    []T
+	compare  func(a, b T) int
 	from, to int
 }
 
-func sortPart(ranks []sortRank, compare func(a, b sortRank) int, from, to int) {
-	s := partSorter{ranks, compare, from, to}
+func sortPart[T any](ranks []T, compare func(a, b T) int, from, to int) {
+	s := partSorter[T]{ranks, compare, from, to}
 	s.sort(0, len(ranks), 2*bits.Len(uint(len(ranks))))
 }
 
-func (s *partSorter) order(i, j int) int { return s.compare(s.ranks[i], s.ranks[j]) }
+func (s *partSorter[T]) order(i, j int) int { return s.compare(s.ranks[i], s.ranks[j]) }
 
-func (s *partSorter) swap(i, j int) {
+func (s *partSorter[T]) swap(i, j int) {
 	s.ranks[i], s.ranks[j] = s.ranks[j], s.ranks[i]
 }
 
 // sort orders the n elements at low. Pivots that are bad again and again use up
 // depth: then they are sorted in another way, lest somebody who knows how they
 // are chosen makes it take time in proportion to the square of n.
-func (s *partSorter) sort(low, n, depth int) {
+func (s *partSorter[T]) sort(low, n, depth int) {
 	for n >= 7 {
 		if depth--; depth < 0 {
 			slices.SortStableFunc(s.ranks[low:low+n], s.compare)
@@ -57,13 +57,13 @@ func (s *partSorter) sort(low, n, depth int) {
 }
 
 // wants reports whether any of n elements at low is to be put in its place.
-func (s *partSorter) wants(low, n int) bool {
+func (s *partSorter[T]) wants(low, n int) bool {
 	return n > 1 && s.from < low+n && s.to >= low
 }
 
 // partition moves what is smaller than a pivot to the front of the n elements
 // at low, what is larger to the back, and returns how many these are.
-func (s *partSorter) partition(low, n int) (smaller, larger int) {
+func (s *partSorter[T]) partition(low, n int) (smaller, larger int) {
 	s.swap(low, s.pivot(low, n))
 	end := low + n
 	// Equal ones gather at both ends first: up to equalLow, and from equalHigh on.
@@ -104,7 +104,7 @@ func (s *partSorter) partition(low, n int) (smaller, larger int) {
 }
 
 // exchange swaps the n elements at low with the n that end before end.
-func (s *partSorter) exchange(low, end, n int) {
+func (s *partSorter[T]) exchange(low, end, n int) {
 	for i := range n {
 		s.swap(low+i, end-n+i)
 	}
@@ -112,7 +112,7 @@ func (s *partSorter) exchange(low, end, n int) {
 
 // pivot is the middle element, the median of three, or that of three medians,
 // as the number of elements goes up.
-func (s *partSorter) pivot(low, n int) int {
+func (s *partSorter[T]) pivot(low, n int) int {
 	middle, high := low+n/2, low+n-1
 	if n == 7 {
 		return middle
@@ -126,7 +126,7 @@ func (s *partSorter) pivot(low, n int) int {
 	return s.median(low, middle, high)
 }
 
-func (s *partSorter) median(i, j, k int) int {
+func (s *partSorter[T]) median(i, j, k int) int {
 	if s.order(i, j) < 0 {
 		switch {
 		case s.order(j, k) < 0:

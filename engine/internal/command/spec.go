@@ -29,6 +29,7 @@ const (
 	NoAsyncLoading  // may not be called while a replica loads
 	NoMulti         // may not be queued in a transaction
 	NoMandatoryKeys // finding no keys in a call is no error
+	Protected       // needs enable-...-command; COMMAND INFO does not tell
 )
 
 var flagNames = []string{
@@ -278,5 +279,6 @@ func Data() [][]Spec {
 		setSpecs, hashSpecs, sortedSetSpecs, sortedSetRangeSpecs, sortedSetStoreSpecs,
 		blockingSortedSetSpecs, randomSortedSetSpecs, sortSpecs,
 		streamSpecs, streamReadSpecs, streamGroupSpecs, streamInfoSpecs,
+		hyperLogLogSpecs, geoSpecs, geoSearchSpecs,
 	}
 }

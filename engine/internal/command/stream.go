@@ -77,7 +77,7 @@ func parseXadd(c *Ctx) (r addRequest, err error) {
 		r.idGiven = true
 		break
 	}
-	if err := r.trim.check(); err != nil {
+	if err := r.trim.check(&c.Space.Limits); err != nil {
 		return r, err
 	}
 	r.idAt = i

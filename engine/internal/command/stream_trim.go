@@ -3,8 +3,14 @@ package command
 import "github.com/signalbox-io/signalbox/engine/internal/ds"
 
 // trimMostOut is how many entries a trim with ~ removes at most, unless LIMIT says
-// otherwise: a hundred full chunks.
-const trimMostOut = 100 * 100
+// otherwise: a hundred full chunks, within reason.
+func trimMostOut(limits *ds.Limits) int64 {
+	const chunks, usual, most = 100, 10_000, 1_000_000
+	if limits.StreamChunkEntries <= 0 {
+		return usual
+	}
+	return min(int64(limits.StreamChunkEntries), most/chunks) * chunks
+}
 
 // trimOptions are the options of XTRIM, which XADD has too: MAXLEN or MINID, with = or ~,
 // and LIMIT.
@@ -65,7 +71,7 @@ func (o *trimOptions) parseThreshold(arg []byte) (err error) {
 }
 
 // check looks at the options as a whole, and fills in the limit if there has to be one.
-func (o *trimOptions) check() error {
+func (o *trimOptions) check(limits *ds.Limits) error {
 	switch {
 	case o.exact:
 		o.MostOut = 0
@@ -74,7 +80,7 @@ func (o *trimOptions) check() error {
 	case o.limitGiven && !o.Whole:
 		return Error("ERR syntax error, LIMIT cannot be used without the special ~ option")
 	case o.Whole && !o.limitGiven:
-		o.MostOut = trimMostOut
+		o.MostOut = trimMostOut(limits)
 	}
 	return nil
 }
@@ -117,7 +123,7 @@ func parseXtrim(c *Ctx) (o trimOptions, err error) {
 	if !o.given && o.MostOut == 0 {
 		return o, Error("ERR syntax error, XTRIM must be called with a trimming strategy")
 	}
-	return o, o.check()
+	return o, o.check(&c.Space.Limits)
 }
 
 func xtrim(c *Ctx) error {

@@ -10,12 +10,22 @@ import (
 // are in string_range.go, numbers in string_counter.go, the options of SET and
 // GETEX in string_options.go.
 //
-// Whatever the variant, a value is stored by DB.StoreString alone, which copies
-// it: arguments alias the connection's buffer.
+// Whatever the variant, a value is stored by putString alone. It copies the value, since
+// arguments alias the connection's buffer, unless that is large and has memory of its own.
 
 // storeString puts value under key, without an expiry.
 func storeString(c *Ctx, key, value []byte) {
-	c.DB.StoreString(key, c.DB.Lookup(key, c.NowMs()), value, c.NowMs())
+	putString(c, key, c.DB.Lookup(key, c.NowMs()), value)
+}
+
+// putString is storeString in the place of what Lookup gave.
+func putString(c *Ctx, key []byte, o *keyspace.Object, value []byte) *keyspace.Object {
+	if !c.Large.Keep(value) {
+		return c.DB.StoreString(key, o, value, c.NowMs())
+	}
+	o, old := c.DB.KeepString(key, o, value, c.NowMs())
+	c.Large.Trade(old)
+	return o
 }
 
 // writeString writes the string under key, or null, and says whether it is
@@ -71,7 +81,7 @@ func set(c *Ctx) error {
 	if options.keepTTL && old != nil {
 		expireAtMs = old.ExpireAt()
 	}
-	c.DB.SetExpire(key, c.DB.StoreString(key, old, c.Args[2], c.NowMs()), expireAtMs)
+	c.DB.SetExpire(key, putString(c, key, old, c.Args[2]), expireAtMs)
 	c.Touch(key, eventSet)
 	if options.expiry.unit != noExpiry {
 		c.DB.Notify(eventExpire, key)
@@ -124,7 +134,7 @@ func setWithExpiry(unit expiryUnit) func(c *Ctx) error {
 			return err
 		}
 		key := c.Args[1]
-		o := c.DB.StoreString(key, c.DB.Lookup(key, c.NowMs()), c.Args[3], c.NowMs())
+		o := putString(c, key, c.DB.Lookup(key, c.NowMs()), c.Args[3])
 		c.DB.SetExpire(key, o, expireAtMs)
 		c.Touch(key, eventSet, eventExpire)
 		c.propagateSetAt(c.Args[3], expireAtMs)

@@ -39,7 +39,7 @@ func appendString(c *Ctx) error {
 		*text = append(*text, tail...)
 		length = len(*text)
 	} else {
-		c.DB.StoreString(key, nil, tail, c.NowMs())
+		putString(c, key, nil, tail)
 	}
 	c.Touch(key, eventAppend)
 	c.Out.Int(int64(length))

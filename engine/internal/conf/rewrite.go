@@ -27,11 +27,18 @@ type rewrite struct {
 // Rewrite returns the text of a configuration file with today's values. users
 // are the user directives, without the word user; they are left out if the
 // users live in a file of their own.
-func (s *Settings) Rewrite(text string, users []string) string {
+func (s *Settings) Rewrite(text string, users []string) string { return s.rewrite(text, users, false) }
+
+// RewriteAll is Rewrite that adds parameters that are what they are by default, too.
+func (s *Settings) RewriteAll(text string, users []string) string {
+	return s.rewrite(text, users, true)
+}
+
+func (s *Settings) rewrite(text string, users []string, all bool) string {
 	r := s.readLines(text)
 	for i := range s.values {
 		if p := s.values[i].param; p.Role != Absent {
-			r.replace(p.Name, s.linesOf(i), s.values[i].text != s.defaultOf(i))
+			r.replace(p.Name, s.linesOf(i), all || s.values[i].text != s.defaultOf(i))
 		}
 	}
 	var lines []string
@@ -101,6 +108,8 @@ func (s *Settings) linesOf(i int) []string {
 	switch {
 	case v.param.Name == "save":
 		return saveLines(v.text)
+	case v.param.Name == "replicaof" && v.text == "":
+		return nil // a primary has no such line
 	case v.param.Name == "client-output-buffer-limit":
 		var lines []string
 		for class, l := range s.Limits() {

@@ -12,6 +12,36 @@ func clampHz(value, _ string) (string, error) {
 	return strconv.FormatInt(min(max(n, 1), 500), 10), nil
 }
 
+// CheckReplicaOf checks whom a replica is to follow: a host and a port. Nothing is nobody.
+func CheckReplicaOf(value string) error {
+	words := strings.Fields(value)
+	if len(words) == 0 {
+		return nil
+	}
+	if len(words) == 2 && strings.EqualFold(value, "no one") {
+		return nil
+	}
+	if len(words) != 2 {
+		return Error("wrong number of arguments")
+	}
+	if port, ok := parseInt(words[1]); !ok || port < 0 || port > 65535 {
+		return Error("Invalid master port")
+	}
+	return nil
+}
+
+// replicaOf reads replicaof.
+func replicaOf(value, _ string) (string, error) {
+	if err := CheckReplicaOf(value); err != nil {
+		return "", err
+	}
+	words := strings.Fields(value)
+	if len(words) == 2 && strings.EqualFold(words[0], "no") && strings.EqualFold(words[1], "one") {
+		return "", nil
+	}
+	return strings.Join(words, " "), nil
+}
+
 // saveRule reads pairs of seconds and changes.
 func saveRule(value, _ string) (string, error) {
 	words := strings.Fields(value)

@@ -8,7 +8,7 @@ import (
 )
 
 // A Stream is a directory of chunks in order of their IDs, each of up to a hundred entries
-// packed into one piece of memory (stream_chunk.go). IDs only grow, so entries are added
+// (Limits) packed into one piece of memory (stream_chunk.go). IDs only grow, so entries are added
 // at the end of the last chunk; an ID is found by binary search, first for the chunk, then
 // in it. Beside the entries a stream remembers what was once there, and has the consumer
 // groups (stream_group.go) that read it.
@@ -33,13 +33,17 @@ type Stream struct {
 
 	chunks []*streamChunk
 	length int
+	limits *Limits // never nil
 	groups map[string]*StreamGroup
 
 	chunkBytes, groupBytes int // of the heap; see MemoryBytes
 }
 
 // NewStream returns an empty Stream.
-func NewStream() *Stream { return &Stream{} }
+func NewStream() *Stream { return &Stream{limits: &usual} }
+
+// Within makes the stream begin chunks as the limits say, which stay the caller's, from now on.
+func (s *Stream) Within(limits *Limits) { s.limits = limits }
 
 // Len returns the number of entries.
 func (s *Stream) Len() int { return s.length }
@@ -65,7 +69,7 @@ func (s *Stream) Append(id StreamID, pairs [][]byte) bool {
 	if n := len(s.chunks); n > 0 {
 		last = s.chunks[n-1]
 	}
-	if last == nil || last.isFull(size) {
+	if last == nil || last.isFull(size, s.limits) {
 		last = s.beginChunk(id, pairs, last)
 	}
 	last.add(id, pairs)

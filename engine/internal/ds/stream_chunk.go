@@ -9,12 +9,12 @@ import (
 )
 
 // When a chunk is full is for others to see: trimming with ~ removes whole chunks only,
-// and XINFO counts them. So the limits are those of Redis's default configuration, and
+// and XINFO counts them. So the limits are those of Redis's configuration, and
 // the size that counts is the one the entries would have in Redis (stream_listpack.go).
-const (
-	streamChunkEntries = 100
-	streamChunkBytes   = 4096
-)
+
+// streamChunkMost is the largest that a chunk may become before the next one begins,
+// whatever the configuration says.
+const streamChunkMost = 1 << 30
 
 // streamChunk holds neighbouring entries, one after another in data. An entry is
 //
@@ -73,8 +73,12 @@ func cloneFields(pairs [][]byte) [][]byte {
 }
 
 // isFull reports whether an entry of this many bytes has to go to a chunk of its own.
-func (c *streamChunk) isFull(bytes int) bool {
-	return c.packed+bytes >= streamChunkBytes || c.added >= streamChunkEntries
+func (c *streamChunk) isFull(bytes int, limits *Limits) bool {
+	mostBytes := limits.StreamChunkBytes
+	if mostBytes == 0 || mostBytes > streamChunkMost {
+		mostBytes = streamChunkMost
+	}
+	return c.packed+bytes >= mostBytes || limits.StreamChunkEntries > 0 && c.added >= limits.StreamChunkEntries
 }
 
 // close gives back the room for more entries.

@@ -129,7 +129,7 @@ func (r *streamRun) trim(t *rapid.T) {
 		t.Fatalf("%+v removes %d, and %d were due", trim, removed, due)
 	case !trim.Whole && removed != due:
 		t.Fatalf("%+v removes %d, want %d", trim, removed, due)
-	case trim.MostOut == 0 && due-removed >= streamChunkEntries:
+	case trim.MostOut == 0 && due-removed >= usual.StreamChunkEntries:
 		t.Fatalf("%+v leaves %d that were due", trim, due-removed)
 	}
 	r.model = slices.Delete(r.model, 0, removed)
@@ -210,7 +210,7 @@ func requireChunks(t fataler, s *Stream) {
 		if i > 0 && !before.Less(c.first) || c.last.Less(c.first) {
 			t.Fatalf("chunk %d begins at %v, after %v", i, c.first, before)
 		}
-		if len(c.index) == 0 && i > 0 || len(c.index) > c.added || c.added > streamChunkEntries {
+		if len(c.index) == 0 && i > 0 || len(c.index) > c.added || c.added > usual.StreamChunkEntries {
 			t.Fatalf("chunk %d has %d of %d entries", i, len(c.index), c.added)
 		}
 		before = c.last

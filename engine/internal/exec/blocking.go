@@ -18,7 +18,8 @@ type blocked struct {
 	waiter    *keyspace.Waiter
 	untilUs   int64
 	onTimeout func(out *resp.Writer)
-	postponed bool // waits for the end of a pause, and for no key
+	postponed bool  // waits for the end of a pause, and for no key
+	workUs    int64 // how long the wait is, if it counts as work
 }
 
 func (m *Machine) block(s *Session, spec *command.Spec, args [][]byte, b command.Block) {
@@ -32,6 +33,9 @@ func (m *Machine) block(s *Session, spec *command.Spec, args [][]byte, b command
 	}
 	if b.Bound {
 		s.blocked.waiter.Bind()
+	}
+	if b.IsWork {
+		s.blocked.workUs = b.TimeoutUs
 	}
 	if b.TimeoutUs > 0 {
 		s.blocked.untilUs = m.nowUs + b.TimeoutUs
@@ -85,10 +89,11 @@ func (m *Machine) retry(s *Session, ready []byte) {
 	}
 	m.ready = ready
 	out := s.replies()
+	m.current, m.replyFrom = s, s.Out.Len()
 	if _, still := m.call(s, b.spec, b.args, out, true); !still {
 		m.unblock(s, out)
 	}
-	m.endGroup(true)
+	m.hasRun(s)
 }
 
 // unblock lets a session go on whose reply has been written to out.
@@ -107,7 +112,7 @@ func (m *Machine) Timeout(nowUs int64, s *Session, number uint64) {
 	}
 	out := s.replies()
 	s.blocked.onTimeout(out)
-	m.called(s, s.blocked.spec, s.blocked.args, 0, nil)
+	m.called(s, s.blocked.spec, s.blocked.args, s.blocked.workUs*1000, nil)
 	m.unblock(s, out)
 }
 

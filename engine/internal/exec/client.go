@@ -156,11 +156,13 @@ func parseClientList(args [][]byte) (func(*Session) bool, error) {
 func ofType(name []byte) (func(*Session) bool, error) {
 	switch {
 	case command.Is(name, "NORMAL"):
-		return func(s *Session) bool { return !s.Subscriber() }, nil
+		return func(s *Session) bool { return !s.Subscriber() && !s.IsReplica() && s.link == nil }, nil
 	case command.Is(name, "PUBSUB"):
 		return (*Session).Subscriber, nil
-	case command.Is(name, "MASTER"), command.Is(name, "REPLICA"), command.Is(name, "SLAVE"):
-		return func(*Session) bool { return false }, nil
+	case command.Is(name, "MASTER"):
+		return func(s *Session) bool { return s.link != nil }, nil
+	case command.Is(name, "REPLICA"), command.Is(name, "SLAVE"):
+		return (*Session).IsReplica, nil
 	}
 	return nil, command.Error(fmt.Sprintf("ERR Unknown client type '%s'", clip(name)))
 }

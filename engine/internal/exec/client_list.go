@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// describe is the line of a session in CLIENT LIST. What Redis tells there of
-// buffers that do not exist here is 0.
+// describe is the line of a session in CLIENT LIST. The buffer of replies (rbs, rbp, obl) is the
+// one that its commands write into; what waits for the peer to read it (oll, omem) is one more.
 func (m *Machine) describe(s *Session) string {
-	queued, last, library, unread, events := -1, "NULL", "", s.Out.Len(), "r"
+	queued, last, library, unread, waiting, events := -1, "NULL", "", 0, 0, "r"
 	if s.transaction != nil {
 		queued = len(s.transaction.calls)
 	}
@@ -19,16 +19,19 @@ func (m *Machine) describe(s *Session) string {
 		library = " lib-name=" + s.libName + " lib-ver=" + s.libVersion
 	}
 	if s.Unread != nil {
-		unread += s.Unread()
+		unread = s.Unread()
+		s.Buffers.UnreadBytes = unread
 	}
-	if unread > s.Out.Len() {
-		events = "rw"
+	if unread > 0 {
+		waiting, events = 1, "rw"
 	}
+	args, b := m.argumentBytes(s), &s.Buffers
+	total := sessionBytes + max(int(s.holds()), b.QueryBytes+b.FreeBytes) + args
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
-		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=%s cmd=%s user=%s redir=%d resp=%d%s",
+		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s cmd=%s user=%s redir=%d resp=%d%s",
 		s.ID, s.Addr, s.LocalAddr, s.name, (m.nowUs-s.createdUs)/1e6, (m.nowUs-s.lastUs)/1e6, s.flags(), s.db.Index,
 		s.channels.len(), s.patterns.len(), s.shards.len(), queued,
-		s.QueryBytes, s.queuedBytes(), unread, unread+s.QueryBytes+s.queuedBytes(), events, last, s.userName(), s.redirect(), max(s.Out.Proto, 2), library)
+		b.QueryBytes, b.FreeBytes, args, s.QueuedBytes(), s.Out.Cap(), s.peak.bytes, s.Out.Len(), waiting, unread, total, events, last, s.userName(), s.redirect(), max(s.Out.Proto, 2), library)
 }
 
 func (s *Session) userName() string {
@@ -36,19 +39,6 @@ func (s *Session) userName() string {
 		return "(superuser)"
 	}
 	return s.user.Name
-}
-
-// queuedBytes is the size of the arguments that a transaction keeps.
-func (s *Session) queuedBytes() (total int) {
-	if s.transaction == nil {
-		return 0
-	}
-	for _, call := range s.transaction.calls {
-		for _, arg := range call.args {
-			total += len(arg)
-		}
-	}
-	return total
 }
 
 // flags are the letters that CLIENT LIST describes a session with, N for none.
@@ -59,6 +49,8 @@ func (s *Session) flags() string {
 		letter byte
 	}{
 		{s.monitoring, 'O'},
+		{s.IsReplica(), 'S'},
+		{s.link != nil, 'M'},
 		{s.Subscriber(), 'P'},
 		{s.transaction != nil, 'x'},
 		{s.blocked != nil, 'b'},

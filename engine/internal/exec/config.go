@@ -64,15 +64,20 @@ func (m *Machine) configRewrite(c *command.Ctx) error {
 	if m.options.ConfigFile == "" || m.options.Files == nil {
 		return command.Error("ERR The server is running without a config file")
 	}
-	old, err := m.options.Files.Read(m.options.ConfigFile)
-	if err == nil {
-		err = m.options.Files.Write(m.options.ConfigFile, m.settings.Rewrite(old, m.userDirectives()))
-	}
-	if err != nil {
+	if err := m.rewriteConfig((*conf.Settings).Rewrite); err != nil {
 		return command.Error("ERR Rewriting config file: " + err.Error())
 	}
 	c.Out.SimpleString("OK")
 	return nil
+}
+
+// rewriteConfig replaces the configuration file with what rewrite makes of its text.
+func (m *Machine) rewriteConfig(rewrite func(s *conf.Settings, text string, users []string) string) error {
+	old, err := m.options.Files.Read(m.options.ConfigFile)
+	if err != nil {
+		return err
+	}
+	return m.options.Files.Write(m.options.ConfigFile, rewrite(m.settings, old, m.userDirectives()))
 }
 
 // userDirectives are the users as redis.conf has them; none if they live in a
@@ -90,7 +95,7 @@ func (m *Machine) userDirectives() []string {
 
 func (m *Machine) configResetStat(c *command.Ctx) error {
 	m.stats = m.newStats()
-	m.space.Expired, m.space.Evicted, m.space.Hits, m.space.Misses = 0, 0, 0, 0
+	m.space.Expired, m.space.Evicted, m.space.Hits, m.space.Misses, m.space.FreedLater = 0, 0, 0, 0, 0
 	c.Out.SimpleString("OK")
 	return nil
 }

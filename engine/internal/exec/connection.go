@@ -157,7 +157,7 @@ func (m *Machine) hello(c *command.Ctx) error {
 	c.Out.BulkString("mode")
 	c.Out.BulkString("standalone")
 	c.Out.BulkString("role")
-	c.Out.BulkString("master")
+	c.Out.BulkString(m.roleName())
 	c.Out.BulkString("modules")
 	c.Out.Array(0)
 	return nil

@@ -13,9 +13,10 @@ func (m *Machine) follow() {
 	}
 	limits := &m.space.Limits
 	for name, limit := range map[string]*int{
-		"set-max-intset-entries":    &limits.SetIntegers,
+		"set-max-intset-entries": &limits.SetIntegers, "hll-sparse-max-bytes": &limits.HyperLogLogBytes,
 		"hash-max-listpack-entries": &limits.HashEntries, "hash-max-listpack-value": &limits.HashBytes,
 		"zset-max-listpack-entries": &limits.SortedSetEntries, "zset-max-listpack-value": &limits.SortedSetBytes,
+		"stream-node-max-entries": &limits.StreamChunkEntries, "stream-node-max-bytes": &limits.StreamChunkBytes,
 	} {
 		m.heed(name, func() { *limit = int(m.settings.Int(name)) })
 	}
@@ -59,7 +60,7 @@ func (m *Machine) followedNumbers() map[string]*int64 {
 		"lfu-decay-time":            &m.space.DecayMin,
 		"slowlog-log-slower-than":   &m.slowLog.slowerThanUs,
 		"latency-monitor-threshold": &m.latency.thresholdMs,
-		"tracking-table-max-keys":   &m.tracker.maxKeys,
+		"maxmemory-clients":         &m.clients.limit,
 	}
 }
 
@@ -78,13 +79,28 @@ func (m *Machine) followers() map[string]func() {
 			m.space.SetPolicy(policy)
 			m.memory.behind = m.memory.maxBytes > 0
 		},
-		"lazyfree-lazy-expire":   func() { m.space.LazyExpire = m.settings.Bool("lazyfree-lazy-expire") },
-		"lazyfree-lazy-eviction": func() { m.space.LazyEvict = m.settings.Bool("lazyfree-lazy-eviction") },
-		"lazyfree-lazy-user-del": func() { m.space.LazyDel = m.settings.Bool("lazyfree-lazy-user-del") },
-		"notify-keyspace-events": func() { m.listen(m.settings.Text("notify-keyspace-events")) },
+		"lazyfree-lazy-expire":     func() { m.space.LazyExpire = m.settings.Bool("lazyfree-lazy-expire") },
+		"lazyfree-lazy-eviction":   func() { m.space.LazyEvict = m.settings.Bool("lazyfree-lazy-eviction") },
+		"lazyfree-lazy-user-flush": func() { m.space.LazyFlush = m.settings.Bool("lazyfree-lazy-user-flush") },
+		"lazyfree-lazy-user-del":   func() { m.space.LazyDel = m.settings.Bool("lazyfree-lazy-user-del") },
+		"notify-keyspace-events":   func() { m.listen(m.settings.Text("notify-keyspace-events")) },
 		"slowlog-max-len": func() {
 			m.slowLog.maxLen = m.settings.Int("slowlog-max-len")
 			m.slowLog.cut()
+		},
+		"tracking-table-max-keys": func() {
+			m.tracker.maxKeys = m.settings.Int("tracking-table-max-keys")
+			m.boundTracking()
+		},
+		"repl-backlog-size": func() {
+			if m.repl.history.Keeps() {
+				m.repl.history.Keep(m.settings.Int("repl-backlog-size"))
+			}
+		},
+		"min-replicas-to-write": m.adjustStream,
+		"min-replicas-max-lag": func() {
+			m.countGood()
+			m.adjustStream()
 		},
 		"latency-tracking": func() { m.latency.histograms = m.settings.Bool("latency-tracking") },
 		"latency-tracking-info-percentiles": func() {

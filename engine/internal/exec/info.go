@@ -30,10 +30,7 @@ func (m *Machine) infoSpecs() []command.Spec {
 	return []command.Spec{
 		{Name: "info", Arity: -1, Flags: flags, Group: "server", Since: "1.0.0", Summary: "Describes the server.", Complexity: "O(1)", Run: m.info},
 		{Name: "time", Arity: 1, Flags: flags | command.Fast, Group: "server", Since: "2.6.0", Summary: "Answers with the server's time: seconds and microseconds.", Complexity: "O(1)", Run: timeNow},
-		{
-			Name: "debug", Arity: -2, Flags: command.Admin | command.NoScript | flags, Group: "server", Since: "1.0.0",
-			Summary: "A container for commands for debugging.", Complexity: "that of the subcommand", Run: debug,
-		},
+		m.debugSpec(),
 	}
 }
 
@@ -102,6 +99,9 @@ func (m *Machine) infoServer(w *strings.Builder, process Process) {
 		"tcp_port", m.options.Port, "server_time_usec", m.nowUs, "uptime_in_seconds", uptime,
 		"uptime_in_days", uptime/86400, "hz", 10, "configured_hz", 10, "lru_clock", m.nowUs/1e6&(1<<24-1),
 		"executable", process.Executable, "config_file", "", "io_threads_active", 0)
+	if m.ending != nil {
+		fields(w, "shutdown_in_milliseconds", max(m.ending.untilUs-m.nowUs, 0)/1000)
+	}
 }
 
 func (m *Machine) infoClients(w *strings.Builder) {
@@ -117,7 +117,7 @@ func (m *Machine) infoClients(w *strings.Builder) {
 		if s.blocked != nil && s.blocked.untilUs != 0 {
 			timed++
 		}
-		input = max(input, s.QueryBytes)
+		input = max(input, s.Buffers.QueryBytes)
 		if s.Unread != nil {
 			output = max(output, s.Unread())
 		}
@@ -130,6 +130,7 @@ func (m *Machine) infoClients(w *strings.Builder) {
 }
 
 func (m *Machine) infoMemory(w *strings.Builder, process Process) {
+	m.weighAgain()
 	used := m.usedBytes()
 	m.stats.peakBytes = max(m.stats.peakBytes, used)
 	var tables int64
@@ -149,9 +150,11 @@ func (m *Machine) infoMemory(w *strings.Builder, process Process) {
 		"allocator_allocated", process.HeapBytes, "allocator_active", process.HeapInUseBytes, "allocator_resident", rss,
 		"maxmemory", m.memory.maxBytes, "maxmemory_human", human(m.memory.maxBytes), "maxmemory_policy", m.space.Policy(),
 		"mem_fragmentation_ratio", fmt.Sprintf("%.2f", ratio(rss, used)), "mem_fragmentation_bytes", rss-used,
-		"mem_not_counted_for_evict", 0, "mem_replication_backlog", 0,
-		"mem_clients_normal", len(m.sessions)*sessionBytes, "mem_clients_slaves", 0, "mem_aof_buffer", 0,
-		"mem_allocator", "go", "active_defrag_running", 0, "lazyfree_pending_objects", 0, "lazyfreed_objects", 0)
+		"mem_not_counted_for_evict", 0, "mem_replication_backlog", m.repl.history.Kept(),
+		"mem_clients_normal", m.clientBytes(), "mem_clients_slaves", 0, "mem_aof_buffer", 0,
+		"mem_allocator", "go", "active_defrag_running", 0, "lazyfree_pending_objects", 0, "lazyfreed_objects", m.space.FreedLater,
+		"number_of_cached_scripts", m.scripts.ScriptCount(), "number_of_functions", len(m.library.functions),
+		"number_of_libraries", len(m.library.byName))
 }
 
 func (m *Machine) infoStats(w *strings.Builder) {
@@ -161,24 +164,17 @@ func (m *Machine) infoStats(w *strings.Builder) {
 		"total_connections_received", s.connections, "total_commands_processed", s.commands,
 		"instantaneous_ops_per_sec", int64(m.rates.commands.perSec(m.nowUs, s.commands)),
 		"total_net_input_bytes", s.inputBytes, "total_net_output_bytes", s.outputBytes,
-		"total_net_repl_input_bytes", 0, "total_net_repl_output_bytes", 0,
+		"total_net_repl_input_bytes", m.repl.inputBytes, "total_net_repl_output_bytes", m.repl.outputBytes,
 		"instantaneous_input_kbps", kbps(&m.rates.input, s.inputBytes), "instantaneous_output_kbps", kbps(&m.rates.output, s.outputBytes),
-		"rejected_connections", s.refused, "sync_full", 0, "sync_partial_ok", 0, "sync_partial_err", 0,
-		"expired_keys", m.space.Expired, "evicted_keys", m.space.Evicted, "evicted_clients", 0,
+		"rejected_connections", s.refused,
+		"sync_full", m.repl.fulls, "sync_partial_ok", m.repl.partials, "sync_partial_err", m.repl.refused,
+		"expired_keys", m.space.Expired, "evicted_keys", m.space.Evicted, "evicted_clients", m.clients.evicted,
 		"keyspace_hits", m.space.Hits, "keyspace_misses", m.space.Misses,
 		"pubsub_channels", len(m.broker.channels), "pubsub_patterns", len(m.broker.patterns), "pubsubshard_channels", len(m.broker.shards),
 		"latest_fork_usec", 0, "total_forks", 0,
 		"tracking_total_keys", m.tracker.keys.Len(), "tracking_total_items", m.tracker.items, "tracking_total_prefixes", len(m.tracker.prefixes),
 		"unexpected_error_replies", 0, "total_error_replies", s.errorReplies,
 		"total_reads_processed", s.reads, "total_writes_processed", s.writes)
-}
-
-func (m *Machine) infoReplication(w *strings.Builder) {
-	fields(w,
-		"role", "master", "connected_slaves", 0, "master_failover_state", "no-failover",
-		"master_replid", m.options.RunID, "master_replid2", strings.Repeat("0", 40), "master_repl_offset", 0,
-		"second_repl_offset", -1, "repl_backlog_active", 0, "repl_backlog_size", 0,
-		"repl_backlog_first_byte_offset", 0, "repl_backlog_histlen", 0)
 }
 
 func infoCPU(w *strings.Builder, process Process) {

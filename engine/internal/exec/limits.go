@@ -43,7 +43,7 @@ func (m *Machine) OutputLimit(class OutputClass) conf.Limit { return m.limits.ou
 // OutputClass says which limit holds for the session.
 func (s *Session) OutputClass() OutputClass {
 	switch {
-	case s.monitoring:
+	case s.monitoring, s.IsReplica():
 		return OutputReplica
 	case s.Subscriber():
 		return OutputPubSub
@@ -62,7 +62,7 @@ func (m *Machine) endIdle() {
 	}
 	m.idleCheckedUs = m.nowUs
 	m.each(func(s *Session) {
-		if (m.nowUs-s.lastUs)/1e6 <= m.limits.idleSec || s.blocked != nil || s.Subscriber() || s.monitoring || s.Addr == localAddr {
+		if (m.nowUs-s.lastUs)/1e6 <= m.limits.idleSec || s.blocked != nil || s.Subscriber() || s.monitoring || s.IsReplica() || s.link != nil || s.Addr == localAddr {
 			return
 		}
 		m.Disconnect(s)

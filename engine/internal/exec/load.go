@@ -37,6 +37,10 @@ type LoadOptions struct {
 	// KeepExpired is whether keys stay whose time is over: to be expired by whoever
 	// goes on, a primary or an append-only file.
 	KeepExpired bool
+	// GoOn is for the shell: whether the stream goes on from there; see GoOnFrom.
+	GoOn bool
+	// Replace is whether what the file has takes the place of what there was.
+	Replace bool
 }
 
 // Loader loads one file.
@@ -47,12 +51,14 @@ type Loader struct {
 	limits  ds.Limits // the reader's own: others may change the machine's
 	expired int
 	keys    int
+	place   place
 }
 
 // BeginLoad begins to load a file, beside what there is. Only one can be loaded at a time.
 func (m *Machine) BeginLoad(from io.Reader, options LoadOptions) *Loader {
 	l := &Loader{machine: m, options: options, limits: m.space.Limits}
 	l.reader = rdb.NewReader(from, &l.limits)
+	l.reader.SkipChecksum = m.space.SkipChecksums
 	m.loading = l
 	return l
 }
@@ -125,6 +131,8 @@ func (l *Loader) Store(nowUs int64, batch *Batch) error {
 			l.expect(record)
 		case rdb.Function:
 			err = l.function(record.Code)
+		case rdb.Aux:
+			l.place.hear(record)
 		}
 		if err != nil {
 			return err
@@ -153,6 +161,9 @@ func (l *Loader) key(key *rdb.Key) error {
 		l.expired++
 		return nil
 	}
+	if l.options.Replace {
+		m.space.DB(key.DB).Delete(key.Name)
+	}
 	name := unsafe.String(unsafe.SliceData(key.Name), len(key.Name)) // it is ours
 	o := m.space.DB(key.DB).Insert(name, key.Value, key.ExpireAtMs, nowMs)
 	if o == nil {
@@ -172,7 +183,7 @@ func (l *Loader) key(key *rdb.Key) error {
 func (l *Loader) function(code []byte) error {
 	m := l.machine
 	m.running = running{active: true, loading: true}
-	library, err := m.library.load(m, code, false)
+	library, err := m.library.load(m, code, l.options.Replace)
 	m.endScript()
 	if err == nil {
 		err = m.library.add(library)

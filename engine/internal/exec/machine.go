@@ -23,9 +23,10 @@ type Options struct {
 	Seed uint64
 	// RunID names this run of the engine: 40 hex digits.
 	RunID string
-	// Port and UnixPath are reported by INFO and CONFIG GET; 0 and "" are none.
+	// Port, UnixPath and Bind are reported by INFO and CONFIG GET; 0 and "" are none.
 	Port     int
 	UnixPath string
+	Bind     string
 	// MaxClients is how many connections the shell accepts; 0 means what the
 	// settings say.
 	MaxClients int
@@ -54,6 +55,16 @@ type Options struct {
 	// and whether the shell is closing, so that the script must end. With
 	// letIn it lets others call the machine for a moment first. May be nil.
 	Interrupt func(letIn bool) (nowUs int64, closing bool)
+	// Exchange sends requests to another server, and reads so many replies of one
+	// line each, all within a time. The text of its error is shown to clients; the
+	// replies before it count. May be nil.
+	Exchange func(host, port string, timeoutMs int64, requests []byte, replies int) ([][]byte, error)
+	// Beside does work on other memory than the machine's while a script runs. What it returns
+	// waits for a moment and says whether that is done. May be nil.
+	Beside func(work func()) (ended func() bool)
+	// BoundMemory is called when a script may come to hold so many bytes, and what it
+	// returns when the script has ended. May be nil.
+	BoundMemory func(moreBytes int64) (end func())
 }
 
 // Files reads and writes whole files, for the few commands that have to do
@@ -98,16 +109,25 @@ type Machine struct {
 	slowLog       slowLog
 	latency       latency
 	memory        memory
+	clients       clientMemory
 	persistence   persistence
+	repl          replicating
+	failover      failover
+	passedOn      []byte  // what the log is to have of what replicas have been told already
+	ending        *ending // nil: nobody waits for replicas to end
+	restored      place   // of the snapshot that was loaded at the start
 	loading       *Loader // nil unless a file is being loaded
 	heldOff       bool    // see HoldOff
 	rates         struct{ commands, input, output rate }
 	idleCheckedUs int64
 
-	stats   stats
-	effects Effects
-	journal *command.Journal // nil: nothing is propagated
-	replay  *Session         // runs the requests of a log; nil: none is replayed
+	stats     stats
+	debugging debugging
+	effects   Effects
+	journal   *command.Journal // nil: nothing is propagated
+	logging   bool             // it is for a log
+	snapshot  *Snapshot        // the last that was begun; may be nil
+	replay    *Session         // runs the requests of a log; nil: none is replayed
 
 	nowUs     int64
 	startedUs int64
@@ -127,24 +147,6 @@ type Machine struct {
 	busyReplyMs  int64 // busy-reply-threshold: from when on a script is busy; 0 for never
 }
 
-// Effects is what the shell has to carry out after one or more steps.
-type Effects struct {
-	// Wake are other sessions that have something in their Out, or have been
-	// unblocked and may have requests waiting.
-	Wake []*Session
-	// Close are other sessions whose connections are to be closed.
-	Close []*Session
-	// Shutdown asks for the end of the engine.
-	Shutdown bool
-	// Begin asks for a job to begin with the data as it is now; JobEnded tells its end.
-	Begin Job
-	// EndLog asks for the end of the append-only file, which is turned off.
-	EndLog bool
-	// Propagate is what has changed, as requests that make the same changes; see
-	// Machine.Propagate. It is valid until the next TakeEffects.
-	Propagate []byte
-}
-
 // New returns an empty machine. nowUs is the time, in µs since the epoch.
 func New(options Options, nowUs int64) *Machine {
 	m := &Machine{
@@ -155,6 +157,7 @@ func New(options Options, nowUs int64) *Machine {
 		broker:    newBroker(),
 		tracker:   newTracker(),
 		latency:   latency{events: map[string]*latencyEvent{}},
+		clients:   clientMemory{heavy: map[*Session]struct{}{}},
 		nowUs:     nowUs,
 		startedUs: nowUs,
 	}
@@ -172,12 +175,15 @@ func New(options Options, nowUs int64) *Machine {
 		m.options.Stopwatch = func() int64 { return 0 }
 	}
 	m.space.Rand = m.rand
+	m.repl.history.Rename(m.newID())
+	m.repl.history.Unused = m.streamUnused
 	m.scripts = lua.New(m.options.Log)
 	m.library = newLibraries(m.options.Log)
 	m.script = &Session{machine: m, authenticated: true, Addr: "?:0"}
 	m.table = command.NewTable(append(command.Data(),
 		m.connectionSpecs(), m.clientSpecs(), m.transactionSpecs(), m.pubsubSpecs(),
-		m.scriptingSpecs(), m.functionSpecs(), m.shutdownSpecs(), m.configSpecs(), m.infoSpecs(), m.waitSpecs(),
+		m.scriptingSpecs(), m.functionSpecs(), m.shutdownSpecs(), m.configSpecs(), m.infoSpecs(), m.waitSpecs(), m.standaloneSpecs(),
+		m.replicaOfSpecs(), m.replicaSpecs(), m.failoverSpecs(),
 		m.introspectSpecs(), m.persistenceSpecs(), m.aclSpecs(), m.slowLogSpecs(), m.latencySpecs(), m.monitorSpecs(), m.memorySpecs())...)
 	m.stats = m.newStats()
 	m.users = acl.NewUsers(m.table)
@@ -195,6 +201,7 @@ func startSettings(options Options) *conf.Settings {
 	}
 	for name, text := range map[string]string{
 		"requirepass": options.Password, "maxclients": strconv.Itoa(options.MaxClients), "unixsocket": options.UnixPath,
+		"bind": options.Bind,
 	} {
 		if text != "" && text != "0" {
 			settings.Overrule(name, text)
@@ -232,8 +239,10 @@ func (m *Machine) Disconnect(s *Session) {
 	m.broker.leaveAll(s)
 	m.untrack(s)
 	m.unmonitor(s)
+	m.unfollow(s)
 	s.transaction = nil
 	s.closing = true
+	m.forgetWeight(s)
 	delete(m.sessions, s.ID)
 }
 
@@ -255,35 +264,6 @@ func (m *Machine) MaxBulkBytes() int64 { return m.maxBulkBytes }
 
 // Sessions is how many sessions there are.
 func (m *Machine) Sessions() int { return len(m.sessions) }
-
-// TakeEffects ends a batch of steps and returns what has accumulated since the
-// last call.
-func (m *Machine) TakeEffects() Effects {
-	if len(m.tracker.prefixes) > 0 {
-		m.tellPrefixes()
-	}
-	taken := m.effects
-	if m.journal != nil {
-		taken.Propagate = m.journal.Take()
-	}
-	if taken.Wake == nil && taken.Close == nil && !taken.Shutdown && taken.Begin == NoJob && !taken.EndLog {
-		return taken
-	}
-	m.effects = Effects{}
-	for _, s := range taken.Wake {
-		s.woken = false
-	}
-	return taken
-}
-
-// wake notes that a session other than the caller has something to be written.
-func (m *Machine) wake(s *Session) {
-	// The one whose script runs is in the middle of its reply.
-	if !s.woken && s != m.running.caller {
-		s.woken = true
-		m.effects.Wake = append(m.effects.Wake, s)
-	}
-}
 
 // Step runs one request of a session. The reply is in s.Out, unless the
 // session is blocked afterwards. args may alias the connection's buffer.
@@ -321,6 +301,9 @@ func (m *Machine) handle(s *Session, args [][]byte) {
 	if err == nil && m.persistence.refusal != nil {
 		err = m.mayWrite(s, spec)
 	}
+	if err == nil && m.repl.restricts {
+		err = m.mayReplicate(s, spec, args)
+	}
 	switch {
 	case err != nil:
 		m.refuse(s, spec, err, out)
@@ -342,17 +325,28 @@ func (m *Machine) run(s *Session, spec *command.Spec, args [][]byte, out *resp.W
 	if block, ok := m.call(s, spec, args, out, true); ok {
 		m.block(s, spec, args, block)
 	}
+	m.hasRun(s)
+	if m.tracker.sessions > 0 {
+		s.forgetCaching(spec)
+	}
+	m.serveReady()
+}
+
+// hasRun ends the run of a session's request, whose reply is written. What it was to be told
+// meanwhile comes after that.
+func (m *Machine) hasRun(s *Session) {
 	m.current = nil
 	m.endGroup(true)
+	if m.repl.feeding {
+		s.sawUpTo = m.streamEnd()
+	}
 	if s.pushes.Len() > 0 {
 		s.Out.Raw(s.pushes.Bytes())
 		s.pushes.Reset()
 	}
 	if m.tracker.sessions > 0 {
 		m.tellCaller(s)
-		s.forgetCaching(spec)
 	}
-	m.serveReady()
 }
 
 // refuse answers a request that is not run. It spoils the transaction that it
@@ -410,6 +404,11 @@ func clip(b []byte) []byte { return b[:min(len(b), 128)] }
 
 // allowed makes the checks that hold for all commands alike.
 func (m *Machine) allowed(s *Session, spec *command.Spec, args [][]byte) error {
+	if spec.Flags&command.Protected != 0 {
+		if err := m.unprotected(s, spec); err != nil {
+			return err
+		}
+	}
 	switch {
 	case spec.Flags&command.NoAuth == 0 && !s.Authenticated():
 		return command.Error("NOAUTH Authentication required.")
@@ -439,7 +438,7 @@ func (m *Machine) call(s *Session, spec *command.Spec, args [][]byte, out *resp.
 	c := m.enter()
 	c.Args, c.NowUs, c.DB, c.Out, c.Caller, c.CanBlock = args, m.nowUs, s.db, out, s, canBlock
 	c.MaxStringBytes, c.InScript = m.maxBulkBytes, s == m.script
-	c.Journal = m.journalOf(s)
+	c.Journal, c.Large = m.journalOf(s), s.Large
 	c.Ready, m.ready = m.ready, nil
 	again := c.Ready != nil // it has blocked, and has been shown then
 	m.space.Unchanging = spec.Flags&command.ReadOnly != 0
@@ -504,6 +503,7 @@ func (m *Machine) Tick(nowUs int64) (more bool) {
 	if m.isLoading() {
 		return false
 	}
+	m.tickReplication()
 	if m.paused() {
 		if nowUs < m.pause.untilUs {
 			return false
@@ -516,7 +516,7 @@ func (m *Machine) Tick(nowUs int64) (more bool) {
 	}
 	began := m.options.Stopwatch()
 	for i := range keyspace.Databases {
-		if db := m.space.DB(i); db.VolatileLen() > 0 && db.ActiveExpire(m.rand, nowUs/1000, maxRounds) {
+		if db := m.space.DB(i); !m.debugging.noActiveExpire && !m.space.Frozen && db.VolatileLen() > 0 && db.ActiveExpire(m.rand, nowUs/1000, maxRounds) {
 			more = true
 		}
 	}
@@ -531,7 +531,7 @@ func (m *Machine) Tick(nowUs int64) (more bool) {
 // NeedsTick reports whether Tick can have anything to do, now or later.
 func (m *Machine) NeedsTick() bool {
 	if m.paused() || m.memory.behind || m.limits.idleSec > 0 && len(m.sessions) > 0 ||
-		m.persistence.needsTick(m.space.Dirty) || m.memory.giveBack.owed(m.space.UsedBytes()) {
+		m.persistence.needsTick(m.space.Dirty) || m.ticksReplication() || m.memory.giveBack.owed(m.space.UsedBytes()) {
 		return true
 	}
 	for i := range keyspace.Databases {

@@ -43,7 +43,7 @@ const (
 
 // usedBytes is what INFO calls used_memory.
 func (m *Machine) usedBytes() int64 {
-	return m.space.UsedBytes() + int64(len(m.sessions))*sessionBytes + m.trackingBytes()
+	return m.space.UsedBytes() + m.clientBytes() + m.trackingBytes()
 }
 
 func (m *Machine) trackingBytes() int64 {
@@ -54,7 +54,13 @@ func (m *Machine) trackingBytes() int64 {
 // there is nothing left to evict though it is not.
 func (m *Machine) makeRoom() (short bool) {
 	m.memory.behind = false
+	if m.repl.link != nil && m.settings.Bool("replica-ignore-maxmemory") {
+		return false // the primary evicts
+	}
 	if m.memory.maxBytes == 0 || m.usedBytes() <= m.memory.maxBytes {
+		return false
+	}
+	if m.weighAgain(); m.usedBytes() <= m.memory.maxBytes {
 		return false
 	}
 	if m.paused() {
@@ -189,6 +195,7 @@ func (m *Machine) memoryDoctor(c *command.Ctx) error {
 
 // memoryStats tells by Redis's names what there is of it here.
 func (m *Machine) memoryStats(c *command.Ctx) error {
+	m.weighAgain()
 	p, used := m.process(), m.usedBytes()
 	data, keys := m.space.UsedBytes(), int64(0)
 	var tables int64
@@ -211,7 +218,7 @@ func (m *Machine) memoryStats(c *command.Ctx) error {
 		{"startup.allocated", int64(0)},
 		{"replication.backlog", int64(0)},
 		{"clients.slaves", int64(0)},
-		{"clients.normal", int64(len(m.sessions)) * sessionBytes},
+		{"clients.normal", m.clientBytes()},
 		{"cluster.links", int64(0)},
 		{"aof.buffer", int64(0)},
 		{"overhead.total", overhead},

@@ -55,7 +55,7 @@ func (m *Machine) postpone(s *Session, spec *command.Spec, args [][]byte) {
 func (m *Machine) resume() {
 	waiting := m.pause.waiting
 	m.pause = pause{}
-	m.space.Frozen = false
+	m.freeze()
 	for _, s := range waiting {
 		b := s.blocked
 		if b == nil || !b.postponed {
@@ -91,13 +91,13 @@ func (m *Machine) clientPause(c *command.Ctx) error {
 	}
 	m.pause.untilUs = max(m.pause.untilUs, c.NowUs+ms*1000)
 	m.pause.everything = m.pause.everything || everything
-	m.space.Frozen = true
+	m.freeze()
 	c.Out.SimpleString("OK")
 	return nil
 }
 
 func (m *Machine) clientUnpause(c *command.Ctx) error {
-	m.pause.ended = m.paused()
+	m.pause.ended = m.paused() && m.ending == nil
 	c.Out.SimpleString("OK")
 	return nil
 }

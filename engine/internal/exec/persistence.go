@@ -13,8 +13,8 @@ import (
 // Persistence: when files are written, and what is said of it. Writing them is
 // the shell's business: it is asked to by Effects, as for all that it does.
 //
-// There are two jobs: a save writes a snapshot, a rewrite writes the append-only
-// file anew from one. One job runs at a time. Clients ask for jobs (SAVE, BGSAVE,
+// There are four jobs: a save writes a snapshot, a rewrite writes the append-only
+// file anew from one, a sync sends one to replicas, a load is for DEBUG LOADAOF. One job runs at a time. Clients ask for jobs (SAVE, BGSAVE,
 // BGREWRITEAOF, SHUTDOWN), and Tick does: by the save parameter, and when the
 // append-only file has grown. What cannot begin because the other job runs is
 // scheduled, and begins when that one has ended.
@@ -27,6 +27,8 @@ const (
 	NoJob Job = iota
 	JobSave
 	JobRewrite
+	JobSync // a snapshot for replicas: see Machine.BeginSync
+	JobLoad // the data anew from the append-only file: see debug_reload.go
 )
 
 // LogState is what INFO says of the append-only file.
@@ -48,8 +50,10 @@ type persistence struct {
 	dirtyAtBegin                  uint64 // what the save that runs will have saved
 	scheduledSave, scheduledLog   bool
 	waiting, next                 []waitingSave // for the end of the save that runs, and of the next
-	saves, rewrites               jobRecord
-	savedDirty                    uint64 // how much of space.Dirty is in the last snapshot
+	loads                         []waitingSave // for the end of a load
+	saves, rewrites, syncs        jobRecord
+	reloads                       jobRecord // nobody asks for it
+	savedDirty                    uint64    // how much of space.Dirty is in the last snapshot
 	savedUs                       int64
 	rewriteFailures               int64 // on end
 	diskErr                       error // why the append-only file cannot be written
@@ -71,7 +75,7 @@ type jobRecord struct {
 	copied  int64 // bytes of memory that the last took besides
 }
 
-// waitingSave is a client that waits for a save: SAVE, or SHUTDOWN.
+// waitingSave is a client that waits for a job: SAVE, SHUTDOWN, or DEBUG LOADAOF.
 type waitingSave struct {
 	session         *Session // nil: the shell
 	number          uint64   // of its blocking
@@ -159,10 +163,11 @@ func (m *Machine) followAppendOnly() error {
 func (m *Machine) begin(job Job) {
 	p := &m.persistence
 	p.record(job).triedUs = m.nowUs
-	if job == JobSave {
+	switch job {
+	case JobSave:
 		p.scheduledSave = false
 		p.waiting, p.next = p.next, nil
-	} else {
+	case JobRewrite:
 		p.scheduledLog = false
 	}
 	p.job, p.begunUs, p.dirtyAtBegin = job, m.nowUs, m.space.Dirty
@@ -170,8 +175,13 @@ func (m *Machine) begin(job Job) {
 }
 
 func (p *persistence) record(job Job) *jobRecord {
-	if job == JobSave {
+	switch job {
+	case JobSave:
 		return &p.saves
+	case JobSync:
+		return &p.syncs
+	case JobLoad:
+		return &p.reloads
 	}
 	return &p.rewrites
 }
@@ -206,8 +216,11 @@ func (m *Machine) JobEnded(nowUs, copiedBytes int64, err error) {
 		p.rewriteFailures = 0
 	}
 	m.judgeDisk()
-	if job == JobSave {
+	switch job {
+	case JobSave:
 		m.answerSaves(err)
+	case JobLoad:
+		m.answerLoads(err)
 	}
 	m.beginScheduled()
 }
@@ -247,8 +260,12 @@ func (m *Machine) beginScheduled() {
 	p := &m.persistence
 	switch {
 	case p.job != NoJob:
+	case len(p.loads) > 0:
+		m.begin(JobLoad)
 	case len(p.next) > 0 || p.scheduledSave:
 		m.begin(JobSave)
+	case m.syncIsDue():
+		m.begin(JobSync)
 	case p.scheduledLog:
 		m.begin(JobRewrite)
 	}
@@ -272,16 +289,19 @@ func (m *Machine) tickPersistence() {
 // needsTick reports whether time alone can make a job begin.
 func (p *persistence) needsTick(dirty uint64) bool {
 	return p.log != nil && (p.appending || p.scheduledSave || p.scheduledLog ||
-		len(p.rules) > 0 && dirty != p.savedDirty)
+		len(p.rules) > 0 && (dirty != p.savedDirty || p.saves.failed))
 }
 
 // saveIsDue reports whether a rule of the save parameter fires. After a failure
-// five seconds go by first.
+// five seconds go by first; if nobody may write meanwhile, no rule has to fire.
 func (m *Machine) saveIsDue() bool {
 	const retryUs = 5e6
 	p := &m.persistence
 	if p.saves.failed && m.nowUs-p.saves.triedUs <= retryUs {
 		return false
+	}
+	if m.unsaved() {
+		return true
 	}
 	return anyFires(p.rules, (m.nowUs-p.savedUs)/1e6, int64(m.space.Dirty-p.savedDirty))
 }
@@ -318,9 +338,15 @@ func (m *Machine) judgeDisk() {
 	switch {
 	case p.diskErr != nil:
 		p.refusal = command.Error("MISCONF Errors writing to the AOF file: " + oneLine(p.diskErr.Error()))
-	case p.saves.failed && len(p.rules) > 0 && m.settings.Bool("stop-writes-on-bgsave-error"):
+	case m.unsaved():
 		p.refusal = errUnsaved
 	}
+}
+
+// unsaved reports whether commands may not write because the last snapshot has failed.
+func (m *Machine) unsaved() bool {
+	p := &m.persistence
+	return p.saves.failed && len(p.rules) > 0 && m.settings.Bool("stop-writes-on-bgsave-error")
 }
 
 const errUnsaved = command.Error("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
@@ -407,7 +433,9 @@ func (m *Machine) backgroundSave(c *command.Ctx) error {
 	}
 	switch {
 	case !m.Kept():
-		return errInMemory
+		m.failToSave()
+		c.Out.SimpleString("Background saving started")
+		return nil
 	case p.job == JobSave:
 		return errSaving
 	case p.job != NoJob && !schedule && !m.executing:
@@ -420,6 +448,15 @@ func (m *Machine) backgroundSave(c *command.Ctx) error {
 	m.begin(JobSave)
 	c.Out.SimpleString("Background saving started")
 	return nil
+}
+
+// failToSave is a BGSAVE that has nowhere to write to. As on a Redis whose folder cannot be
+// written, it begins, and INFO and the log say that it has failed.
+func (m *Machine) failToSave() {
+	const warning = 3
+	p := &m.persistence
+	p.saves.failed, p.saves.triedUs, p.saves.lastSec = true, m.nowUs, 0
+	m.options.Log(warning, "writing a snapshot: "+strings.TrimPrefix(string(errInMemory), "ERR "))
 }
 
 func (m *Machine) backgroundRewrite(c *command.Ctx) error {

@@ -5,8 +5,8 @@ import (
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
 )
 
-// What changes is propagated: to a file from which it can be replayed (replay.go), later
-// to replicas. What a command is there is said in command/journal.go; here is when
+// What changes is propagated: to a file from which it can be replayed (replay.go), and
+// to replicas (replication.go). What a command is there is said in command/journal.go; here is when
 // something is written, and what belongs together:
 //
 //   - what one request does, with all that its transaction or its script does, and the
@@ -19,14 +19,11 @@ import (
 // Propagate turns Effects.Propagate on or off; it is off at first. The first change after
 // it was turned on begins with a SELECT.
 func (m *Machine) Propagate(on bool) {
-	switch {
-	case !on:
-		m.journal = nil
-		m.space.OnRemoval(nil)
-	case m.journal == nil:
-		m.journal = &command.Journal{}
-		m.space.OnRemoval(m.keyRemoved)
+	if on && !m.logging {
+		m.PropagateAnew()
 	}
+	m.logging = on
+	m.adjustStream()
 }
 
 // PropagateAnew makes the next change begin with a SELECT: whoever reads from there on has
@@ -46,11 +43,9 @@ func (m *Machine) journalOf(s *Session) *command.Journal {
 }
 
 // endGroup ends what belongs together. Whoever comes in while a script is busy is in the
-// middle of its group.
-func (m *Machine) endGroup(together bool) {
-	if m.journal != nil && !m.Busy() {
-		m.journal.End(together)
-	}
+// middle of its group. It reports whether there was anything.
+func (m *Machine) endGroup(together bool) (any bool) {
+	return m.journal != nil && !m.Busy() && m.journal.End(together)
 }
 
 // keyRemoved is told which keys have expired or were evicted. A script cannot hide them.

@@ -96,6 +96,52 @@ var propagationCases = []propagationCase{
 		HINCRBY h n 2
 		ZINCRBY z 1.5 m
 		ZADD z INCR 2 m`},
+	{name: "places", requests: `
+		GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania
+		geoadd g nx CH 13.361389 38.115556 Palermo 14 37 Gela
+		GEOADD g XX 1 1 nowhere
+		GEOADD g 13.361389 38.115556 Palermo
+		GEOADD g 1 100 nowhere
+		GEOPOS g Palermo
+		GEOSEARCHSTORE d g FROMMEMBER Palermo BYRADIUS 500 km
+		GEOSEARCHSTORE d none FROMMEMBER Palermo BYRADIUS 500 km
+		GEOSEARCHSTORE d none FROMMEMBER Palermo BYRADIUS 500 km
+		GEORADIUS g 15 37 200 km
+		GEORADIUS g 15 37 200 km STORE d
+		GEORADIUSBYMEMBER g Gela 1 m STOREDIST d
+		GEORADIUS g -15 37 2 km STORE d
+		MULTI
+		GEOADD g 1 1 a
+		GEOADD g 1 1 a
+		EXEC
+		EVAL "return redis.call('GEOADD', KEYS[1], 2, 2, 'b')" 1 g`},
+	{name: "hyperloglog", requests: `
+		PFADD h
+		PFADD h
+		PFADD h a b c
+		PFADD h a
+		PFCOUNT h
+		PFCOUNT h
+		PFCOUNT none
+		pfadd h2 x y
+		PFCOUNT h h2
+		PFMERGE h
+		PFMERGE m h h2
+		PFCOUNT m
+		PFMERGE m h h2
+		PFDEBUG ENCODING m
+		PFDEBUG GETREG m
+		PFDEBUG GETREG m
+		pfdebug todense h
+		PFDEBUG TODENSE h
+		PFDEBUG DECODE h2
+		MULTI
+		PFCOUNT h
+		PFADD h2 z
+		PFCOUNT h2
+		EXEC
+		PFADD h q
+		EVAL "redis.call('PFCOUNT', KEYS[1]) return redis.call('PFADD', KEYS[1], 'r')" 1 h`},
 	{name: "spop", requests: `
 		SADD s a
 		SPOP s

@@ -235,7 +235,15 @@ func worksWhileSubscribed(name string) bool {
 
 func (m *Machine) publish(c *command.Ctx) error {
 	c.Out.Int(int64(m.broadcast(c.Args[1], c.Args[2])))
+	m.tellSubscribersOfReplicas(c)
 	return nil
+}
+
+// tellSubscribersOfReplicas passes a message on to replicas, and into no file.
+func (m *Machine) tellSubscribersOfReplicas(c *command.Ctx) {
+	if m.repl.feeding {
+		c.Journal.CallAside(c.DB.Index, c.Args)
+	}
 }
 
 // broadcast sends a message to all who listen to the channel, by its name or by
@@ -268,6 +276,7 @@ func (m *Machine) deliverToPatterns(channel, message []byte) (received int) {
 
 func (m *Machine) spublish(c *command.Ctx) error {
 	c.Out.Int(int64(m.broker.shards.deliver(m, "smessage", c.Args[1], c.Args[2])))
+	m.tellSubscribersOfReplicas(c)
 	return nil
 }
 

@@ -19,12 +19,17 @@ func (m *Machine) Replay(nowUs int64, args [][]byte) error {
 	if m.replay == nil {
 		m.startReplay(nowUs)
 	}
+	return m.runPropagated(m.replay, nowUs, args)
+}
+
+// runPropagated runs a request that stands for a change on another run, or server.
+func (m *Machine) runPropagated(s *Session, nowUs int64, args [][]byte) error {
 	m.nowUs = nowUs
 	spec, err := m.findInLog(args)
 	if err != nil {
 		return err
 	}
-	s := m.replay
+	s.lastCommand = spec
 	if s.transaction != nil && !runsInsideMulti(spec) {
 		s.transaction.queue(spec, args)
 		return nil
@@ -49,7 +54,9 @@ func (m *Machine) Replayed() (unfinished bool) {
 	if m.tracker.sessions > 0 {
 		m.space.OnChange(m.keyChanged, m.allGone)
 	}
-	m.serveReady()
+	if !m.heldOff { // else there may be more files, which have seen what was served
+		m.serveReady()
+	}
 	return unfinished
 }
 
@@ -86,7 +93,7 @@ func belongsInLog(spec *command.Spec) bool {
 		return true
 	}
 	switch spec.FullName() {
-	case "select", "multi", "exec", "discard", "ping",
+	case "select", "multi", "exec", "discard", "ping", "publish", "spublish",
 		"eval", "evalsha", "fcall", "script|load": // as Redis wrote them before 7.0
 		return true
 	}

@@ -44,6 +44,7 @@ type running struct {
 	busy     bool // it has been running for too long
 	killed   bool
 	caller   *Session
+	heavy    func()   // to be called at the end, if it has made much
 	name     string   // of the function
 	request  [][]byte // of the caller
 
@@ -51,13 +52,15 @@ type running struct {
 	startedUs int64 // when it was first interrupted, which is soon
 	steps     int64
 	letInAt   int64 // when others are to be let in again, in steps
+	letInAtUs int64 // or by the clock
 }
 
 const (
 	// stepsPerMs is more than a machine makes.
 	stepsPerMs = 100_000
-	// stepsPerLetIn is a few milliseconds.
+	// stepsPerLetIn is a few milliseconds, usPerLetIn is five.
 	stepsPerLetIn = 1 << 17
+	usPerLetIn    = 5000
 	// longestLoadMs is how long the text of a library may run.
 	longestLoadMs = 500
 )
@@ -89,6 +92,11 @@ func (m *Machine) startScript(c *command.Ctx, flags lua.Flags, readOnly bool) er
 	if readOnly && declared && flags&lua.NoWrites == 0 {
 		return command.Error("ERR Can not execute a script with write flag using *_ro command.")
 	}
+	if m.repl.restricts {
+		if err := m.scriptMayReplicate(c, declared); err != nil {
+			return err
+		}
+	}
 	if declared && m.memory.short && flags&(lua.AllowOOM|lua.NoWrites) == 0 {
 		return errScriptOOM
 	}
@@ -105,7 +113,28 @@ func (m *Machine) startScript(c *command.Ctx, flags lua.Flags, readOnly bool) er
 	return nil
 }
 
-func (m *Machine) endScript() { m.running = running{} }
+func (m *Machine) endScript() {
+	if m.running.heavy != nil {
+		m.running.heavy()
+	}
+	m.running = running{}
+}
+
+// Heavy has the shell bound the process's memory. It is lua.Host.
+func (m *Machine) Heavy(mostBytes int64) {
+	if m.options.BoundMemory != nil {
+		m.running.heavy = m.options.BoundMemory(mostBytes)
+	}
+}
+
+// Beside has the shell do work beside the script. It is lua.Host.
+func (m *Machine) Beside(work func()) (ended func() bool) {
+	if m.options.Beside != nil {
+		return m.options.Beside(work)
+	}
+	work()
+	return func() bool { return true }
+}
 
 // Interrupt is called now and then while a script runs. It is lua.Host.
 func (m *Machine) Interrupt(steps int) (stop string) {
@@ -132,8 +161,8 @@ func (m *Machine) Interrupt(steps int) (stop string) {
 		r.busy = true
 		m.logSlowScript(ranMs)
 	}
-	if r.steps >= r.letInAt {
-		r.letInAt = r.steps + stepsPerLetIn
+	if r.steps >= r.letInAt || nowUs >= r.letInAtUs {
+		r.letInAt, r.letInAtUs = r.steps+stepsPerLetIn, nowUs+usPerLetIn
 		if m.letIn(); r.killed {
 			return killedText
 		}
@@ -215,7 +244,7 @@ func (m *Machine) findForScript(args [][]byte) (*command.Spec, error) {
 		return nil, command.Error("ERR Unknown Redis command called from script")
 	case err != nil:
 		return spec, command.Error("ERR Wrong number of args calling Redis command from script")
-	case spec.Flags&command.NoScript != 0:
+	case spec.Flags&command.NoScript != 0 && !m.allowsInScripts(spec):
 		return spec, command.Error("ERR This Redis command is not allowed from script")
 	}
 	return spec, nil
@@ -233,6 +262,8 @@ func (m *Machine) allowedToScript(spec *command.Spec, args [][]byte) error {
 	switch {
 	case r.readOnly && (spec.Flags&command.Write != 0 || spec.MayReplicate()):
 		return command.Error("ERR Write commands are not allowed from read-only scripts.")
+	case m.repl.restricts && spec.Flags&command.Write != 0 && !r.wrote && m.mayChange() != nil:
+		return m.mayChange()
 	case m.memory.short && spec.Flags&command.DenyOOM != 0 && !r.wrote && !r.allowOOM:
 		return errOOM // a script that has written already goes on
 	case m.persistence.refusal != nil && spec.Flags&command.Write != 0:

@@ -4,6 +4,7 @@ import (
 	"github.com/signalbox-io/signalbox/engine/internal/acl"
 	"github.com/signalbox-io/signalbox/engine/internal/command"
 	"github.com/signalbox-io/signalbox/engine/internal/keyspace"
+	"github.com/signalbox-io/signalbox/engine/internal/replication"
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 )
 
@@ -15,11 +16,15 @@ type Session struct {
 	Addr, LocalAddr string
 	// Out collects the replies. The shell takes them after each batch.
 	Out resp.Writer
-	// QueryBytes is how much has arrived and not been run, for CLIENT LIST. The
-	// shell keeps it.
-	QueryBytes int
-	// Unread reports how much has been sent that the client has not taken, for
-	// CLIENT LIST. The shell sets it; may be nil.
+	// Stream is what a replica is to have after Out. The shell takes it, too.
+	Stream replication.Pieces
+	// Large is for the time of a Step: those of its arguments that may be kept. The
+	// shell sets it; may be nil.
+	Large *resp.Large
+	// Buffers is the memory that the shell keeps for the session, as of its last batch.
+	Buffers Buffers
+	// Unread reports how much has been sent that the client has not taken. The shell
+	// sets it; may be nil.
 	Unread func() int
 
 	machine *Machine
@@ -43,7 +48,12 @@ type Session struct {
 	silence                    silence
 	unheard                    resp.Writer // takes the replies that are not sent
 	closing                    bool
-	woken                      bool // already in Effects.Wake
+	replica                    *replica // nil: it has said nothing of being one
+	link                       *Link    // whose stream it runs; nil: none
+	sawUpTo                    int64    // in the stream: where it was when the last request had run
+	woken                      bool     // already in Effects.Wake
+	held                       int64    // the memory that it was last found to hold
+	peak                       replyPeak
 }
 
 // Blocked reports whether the session waits for a key, and since which call:

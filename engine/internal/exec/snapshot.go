@@ -54,8 +54,10 @@ type Snapshot struct {
 
 // SnapshotOptions say what a snapshot is for.
 type SnapshotOptions struct {
-	// Preamble is whether an append-only file goes on after it.
-	Preamble bool
+	// Preamble is whether an append-only file goes on after it, Stream whether a stream to a replica does.
+	Preamble, Stream bool
+	// FunctionsOnly leaves the keys out.
+	FunctionsOnly bool
 	// LargeBytes is from what size on in memory a collection is written in pieces; 0
 	// is the usual.
 	LargeBytes int64
@@ -76,6 +78,7 @@ func (m *Machine) BeginSnapshot(nowUs int64, options SnapshotOptions) (*Snapshot
 	if sn.walk == nil {
 		return nil, ErrSnapshot
 	}
+	m.snapshot = sn
 	sn.writer = rdb.NewPartsWriter(sn.give)
 	sn.preface(nowUs, options)
 	return sn, nil
@@ -96,8 +99,17 @@ func (sn *Snapshot) preface(nowUs int64, options SnapshotOptions) {
 	} {
 		sn.note(sn.writer.Write(aux))
 	}
+	if !options.Preamble {
+		for _, aux := range m.streamPlace() {
+			sn.note(sn.writer.Write(aux))
+		}
+	}
 	for code := range m.libraryCodes() {
 		sn.note(sn.writer.Write(rdb.Function{Code: []byte(code)}))
+	}
+	if options.FunctionsOnly {
+		sn.walk.Abort()
+		return
 	}
 	// All sizes at once: keys of several databases will take turns.
 	for i := range keyspace.Databases {

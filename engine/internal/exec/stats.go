@@ -84,14 +84,18 @@ func (m *Machine) countError(text []byte) {
 // it may not be a whole request yet.
 func (m *Machine) Received(nowUs int64, s *Session, bytes int) {
 	s.lastUs = nowUs
+	if s.replica != nil {
+		s.replica.ackUs = nowUs // an empty line says as much as that it lives
+	}
 	m.stats.reads++
 	m.stats.inputBytes += int64(bytes)
 	m.rates.input.look(m.nowUs, m.stats.inputBytes)
 }
 
-// Sent counts what the shell sends to a client.
-func (m *Machine) Sent(bytes int) {
+// Sent counts the output of a session, which the shell is about to send.
+func (m *Machine) Sent(s *Session) {
 	m.stats.writes++
-	m.stats.outputBytes += int64(bytes)
+	m.stats.outputBytes += int64(s.Out.Len() + s.Stream.Len())
+	s.peak.note(&s.Out, m.nowUs)
 	m.rates.output.look(m.nowUs, m.stats.outputBytes)
 }

@@ -8,6 +8,7 @@ import "slices"
 type topicList struct {
 	names []string
 	at    map[string]int // where each is in names; nil while there are few
+	bytes int            // that they take
 }
 
 func (l *topicList) len() int { return len(l.names) }
@@ -43,6 +44,7 @@ func (l *topicList) add(topic string) bool {
 		l.at[topic] = len(l.names)
 	}
 	l.names = append(l.names, topic)
+	l.bytes += topicBytes + len(topic)
 	return true
 }
 
@@ -61,6 +63,7 @@ func (l *topicList) remove(topic string) bool {
 		l.at[l.names[last]] = i
 		delete(l.at, topic)
 	}
+	l.bytes -= topicBytes + len(topic)
 	l.names[i], l.names[last] = l.names[last], ""
 	l.names = l.names[:last]
 	return true

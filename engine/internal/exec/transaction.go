@@ -7,6 +7,7 @@ import (
 // transaction is the commands between MULTI and EXEC.
 type transaction struct {
 	calls []queuedCall
+	bytes int // of their arguments
 	// aborted: a command was refused while queueing; EXEC will refuse all.
 	aborted bool
 }
@@ -22,6 +23,7 @@ func (t *transaction) queue(spec *command.Spec, args [][]byte) {
 		return
 	}
 	t.calls = append(t.calls, queuedCall{spec, cloneArgs(args)})
+	t.bytes += bytesOf(args) + len(args)*argBytes
 }
 
 // runsInsideMulti names the commands that are run at once, not queued.

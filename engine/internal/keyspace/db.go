@@ -14,7 +14,7 @@ type DB struct {
 	space    *Space
 	objects  *ds.Dict[*Object]
 	volatile *ds.Dict[*Object] // the objects with an expiry; see the package comment
-	watches  map[string][]*Watch
+	watches  map[string]map[*Watch]struct{}
 	waiting  map[string][]*Waiter
 	ready    map[string]bool // the keys that are ready; see waiting.go
 	bound    int             // how many waiters are bound
@@ -27,7 +27,7 @@ func newDB(space *Space, index int) *DB {
 		space:    space,
 		objects:  ds.NewDict[*Object](),
 		volatile: ds.NewDict[*Object](),
-		watches:  map[string][]*Watch{},
+		watches:  map[string]map[*Watch]struct{}{},
 		waiting:  map[string][]*Waiter{},
 		ready:    map[string]bool{},
 	}
@@ -89,7 +89,9 @@ func (db *DB) Put(key []byte, value any, nowMs int64) *Object {
 
 // add puts an object under a key that is new.
 func (db *DB) add(key []byte, o *Object, nowMs int64) *Object {
-	o.access, o.weight = db.space.fresh(nowMs), db.space.mark
+	o.access = db.space.fresh(nowMs)
+	o.setMark(db.space.mark)
+	db.weight += o.weighed()
 	db.objects.AddNew(key, o)
 	db.space.noted = append(db.space.noted, lookedUp{db, o})
 	db.Notify(eventNew, key)
@@ -119,8 +121,11 @@ func (db *DB) replace(key []byte, old, o *Object) *Object {
 	if db.space.snapshot != nil {
 		db.preserve(key, old)
 	}
-	o.expireAt, o.access, o.weight = old.expireAt, old.access, old.weight
-	old.setWeight(goneWeight)
+	o.expireAt, o.access = old.expireAt, old.access
+	o.setMark(old.mark())
+	o.setWeight(old.weighed()) // until it is weighed
+	db.weight += o.weighed() - old.weighed()
+	old.length |= goneBit
 	db.objects.SetBytes(key, o)
 	if o.expireAt != 0 {
 		db.volatile.SetBytes(key, o)
@@ -159,7 +164,7 @@ func (db *DB) Delete(key []byte) bool {
 		db.volatile.Delete(key)
 	}
 	db.weight -= o.weighed()
-	o.setWeight(goneWeight)
+	o.length |= goneBit
 	return true
 }
 
@@ -172,7 +177,13 @@ func (db *DB) Expired(o *Object, nowMs int64) bool {
 // expire removes a key whose time has come: a change like any other for those
 // who watch it, counted apart.
 func (db *DB) expire(key string) {
-	if !db.space.Frozen && db.Delete([]byte(key)) {
+	if db.space.Frozen {
+		return
+	}
+	if db.space.LazyExpire {
+		db.countFreed(key)
+	}
+	if db.Delete([]byte(key)) {
 		db.space.Expired++
 		db.gone([]byte(key), eventExpired, db.space.LazyExpire)
 	}

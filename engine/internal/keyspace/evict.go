@@ -105,6 +105,9 @@ func (s *Space) Evict(samples int, nowMs int64) bool {
 	if !ok {
 		return false
 	}
+	if s.LazyEvict {
+		db.countFreed(key)
+	}
 	db.Delete([]byte(key))
 	s.Evicted++
 	db.gone([]byte(key), eventEvicted, s.LazyEvict)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -163,5 +164,34 @@ func TestReadyKeysComeInTheOrderTheyWereTouched(t *testing.T) {
 	}
 	if !slices.Equal(got, []string{"b", "a"}) {
 		t.Errorf("ready keys are %v, want b then a", got)
+	}
+}
+
+// TestWatchingIsLinear would not end within the day if each watch looked at all others.
+func TestWatchingIsLinear(t *testing.T) {
+	t.Parallel()
+	const many = 300_000
+	db := keyspace.NewSpace().DB(0)
+	var one keyspace.Watch
+	for i := range many {
+		one.Add(db, strconv.AppendInt(nil, int64(i), 10), 0)
+	}
+	one.Add(db, []byte("0"), 0)
+	if one.Len() != many {
+		t.Errorf("%d keys are watched, want %d", one.Len(), many)
+	}
+	all := make([]keyspace.Watch, many)
+	for i := range all {
+		all[i].Add(db, []byte("0"), 0)
+	}
+	db.Touch([]byte("0"))
+	for i := range all {
+		if !all[i].Marked() {
+			t.Fatal("somebody who watches was passed over")
+		}
+		all[i].Clear()
+	}
+	if one.Clear(); !one.Empty() || one.Bytes() != 0 {
+		t.Error("a cleared watch still watches")
 	}
 }

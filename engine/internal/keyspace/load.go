@@ -21,7 +21,8 @@ func (db *DB) Settle() {
 func (db *DB) Insert(key string, value any, expireAtMs, nowMs int64) *Object {
 	db.space.limit(value)
 	o := newObject(value)
-	o.expireAt, o.access, o.weight = expireAtMs, db.space.fresh(nowMs), db.space.mark
+	o.expireAt, o.access = expireAtMs, db.space.fresh(nowMs)
+	o.setMark(db.space.mark)
 	if !db.objects.Add(key, o) {
 		return nil
 	}

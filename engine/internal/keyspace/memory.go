@@ -18,16 +18,31 @@ import (
 // is not in them.
 
 // weightUnit is the unit in which an object remembers its weight: so it fits in
-// 31 bits, and one is left for the mark of a snapshot.
-const weightUnit = 16
+// 32 bits, and no allocation is smaller.
+const weightUnit = 8
 
-// goneWeight is the weight of an object that no key holds any more.
-const goneWeight = math.MaxInt32
+// What Object.length has besides.
+const (
+	lengthBits = 1<<13 - 1
+	goneBit    = 1 << 13 // no key holds the object any more
+)
 
-// weighed is the weight without the mark.
-func (o *Object) weighed() int64 { return int64(o.weight &^ markBit) }
+// weighed is what an object was last weighed at: nothing at first, but a block weighs the same all
+// its life.
+func (o *Object) weighed() int64 {
+	if o.room != 0 {
+		return (int64(o.room)*wordBytes + weightUnit - 1) / weightUnit
+	}
+	return int64(o.heavy().weight)
+}
 
-func (o *Object) setWeight(weight int64) { o.weight = o.weight&markBit | uint32(weight) }
+func (o *Object) setWeight(weight int64) {
+	if o.room == 0 {
+		o.heavy().weight = uint32(weight)
+	}
+}
+
+func (o *Object) isGone() bool { return o.length&goneBit != 0 }
 
 // lookedUp is an object that a writing command has seen.
 type lookedUp struct {
@@ -47,7 +62,7 @@ func (db *DB) note(o *Object) {
 func (s *Space) Weigh() {
 	const keep = 1 << 10
 	for _, n := range s.noted {
-		if n.o.weighed() == goneWeight {
+		if n.o.isGone() {
 			continue
 		}
 		weight := units(n.o)
@@ -63,7 +78,7 @@ func (s *Space) Weigh() {
 
 // units is the weight of an object.
 func units(o *Object) int64 {
-	return min((weigh(o)+weightUnit-1)/weightUnit, goneWeight-1)
+	return min((weigh(o)+weightUnit-1)/weightUnit, math.MaxUint32)
 }
 
 // weigh is the size of an object with its value, in bytes.

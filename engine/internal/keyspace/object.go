@@ -49,11 +49,15 @@ func (k Kind) String() string {
 type Object struct {
 	expireAt int64  // ms since the epoch; 0 is never. Written by DB only.
 	access   uint32 // see access.go
-	weight   uint32 // as it was last weighed, or goneWeight; see memory.go. The highest bit is markBit.
 	tag      tag
-	room     uint8   // words of the block
-	length   uint16  // of the text in it, in bytes
-	start    [4]byte // of the text
+	room     uint8  // words of the block; 0 of what is none
+	length   uint16 // of the text in it, in bytes; the highest bits are goneBit and markBit
+}
+
+// heavy is an object that is no block: it remembers its weight, which a block has by its room.
+type heavy struct {
+	Object
+	weight uint32 // as it was last weighed; see memory.go
 }
 
 // tag is the kind of an object, and what else is to be known of a string.
@@ -71,7 +75,7 @@ const (
 
 // collection is the object of every value but a string.
 type collection struct {
-	Object
+	heavy
 	value unsafe.Pointer // to what the tag says
 }
 
@@ -106,6 +110,8 @@ func (c *collection) hold(value any) {
 		c.tag, c.value = tag(KindStream), unsafe.Pointer(v)
 	}
 }
+
+func (o *Object) heavy() *heavy { return (*heavy)(unsafe.Pointer(o)) }
 
 func (o *Object) collection() *collection { return (*collection)(unsafe.Pointer(o)) }
 
@@ -147,6 +153,8 @@ func (s *Space) limit(value any) {
 	case *ds.SortedSet:
 		v.Within(&s.Limits)
 	case *ds.Hash:
+		v.Within(&s.Limits)
+	case *ds.Stream:
 		v.Within(&s.Limits)
 	}
 }

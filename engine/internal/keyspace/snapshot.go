@@ -40,8 +40,12 @@ import (
 // That is why an aborted snapshot goes on walking until every object has it, only
 // that it hands nothing over.
 
-// markBit is the mark in Object.weight.
-const markBit = 1 << 31
+// markBit is the mark in Object.length.
+const markBit = 1 << 15
+
+func (o *Object) mark() uint16 { return o.length & markBit }
+
+func (o *Object) setMark(mark uint16) { o.length = o.length&^markBit | mark }
 
 // Snapshot is one that is under way.
 type Snapshot struct {
@@ -141,7 +145,7 @@ func (sn *Snapshot) HeldBytes() (total int64) {
 func (db *DB) preserve(key []byte, o *Object) {
 	sn := db.space.snapshot
 	switch {
-	case o.weight&markBit != db.space.mark:
+	case o.mark() != db.space.mark:
 		sn.take(db.origin, string(key), o)
 	case o == sn.open:
 		sn.open = nil
@@ -150,10 +154,10 @@ func (db *DB) preserve(key []byte, o *Object) {
 }
 
 func (sn *Snapshot) take(origin int, key string, o *Object) {
-	if o.weight&markBit == sn.space.mark {
+	if o.mark() == sn.space.mark {
 		return
 	}
-	o.weight ^= markBit
+	o.length ^= markBit
 	if sn.save != nil {
 		sn.saved++
 		sn.save(origin, key, o)

@@ -28,10 +28,14 @@ type Space struct {
 	// Loading is whether a log is replayed: nothing expires, since the requests of the log
 	// have seen what has expired meanwhile.
 	Loading bool
-	// LazyExpire, LazyEvict and LazyDel are lazyfree parameters: whether what expires, is
-	// evicted, or deleted by a command, is freed later. It shows only in how the removal is
-	// propagated.
-	LazyExpire, LazyEvict, LazyDel bool
+	// SkipChecksums is whether nobody looks at the checksums of files and payloads.
+	SkipChecksums bool
+	// LazyExpire, LazyEvict, LazyDel and LazyFlush are lazyfree parameters: whether what
+	// expires, is evicted, deleted by a command, or flushed, is freed later. It shows only
+	// in how the removal is propagated, and in FreedLater.
+	LazyExpire, LazyEvict, LazyDel, LazyFlush bool
+	// FreedLater counts what Redis would have had freed in the background; see lazyfree.go.
+	FreedLater int64
 	// Evicted counts the keys that were removed for want of memory.
 	Evicted uint64
 	// Rand is what eviction is chosen by; it must be set before any is wanted.
@@ -56,7 +60,7 @@ type Space struct {
 	noted  []lookedUp
 
 	snapshot *Snapshot // under way; see snapshot.go
-	mark     uint32    // of the objects that it has
+	mark     uint16    // of the objects that it has
 
 	policy  Policy
 	pool    []candidate

@@ -11,11 +11,11 @@ import (
 // A string is its object: one allocation without pointers, of a size that the allocator
 // has, in which the text follows what the keyspace knows of the key.
 //
-//	short    block of 32 to 512 bytes   20 bytes of Object | text
-//	number   the same                   20 bytes of Object | int64
-//	long     48 bytes and the text      24 bytes of Object | []byte
+//	short    block of 24 to 512 bytes   16 bytes of Object | text
+//	number   the same                   16 bytes of Object | int64
+//	long     48 bytes and the text      24 bytes of heavy  | []byte
 //
-// So a string of 16 bytes takes 48, and GET reads no other memory than the table and the
+// So a string of 16 bytes takes 32, and GET reads no other memory than the table and the
 // key before the value itself. An integer is kept as a number from the start, and INCR
 // changes it where it is. Long is what does not fit into the largest block, and what
 // APPEND and its like have made, which needs room to grow.
@@ -32,14 +32,14 @@ type String Object
 
 // longString is the object of a string whose text is elsewhere.
 type longString struct {
-	Object
+	heavy
 	text []byte
 }
 
 const (
 	wordBytes     = 8
-	textAt        = int(unsafe.Offsetof(Object{}.start))
-	smallestBytes = 32 // of a block, so that a number fits into any
+	textAt        = int(unsafe.Sizeof(Object{}))
+	smallestBytes = 24 // of a block, so that a number fits into any
 	largestBytes  = 512
 	shortMax      = largestBytes - textAt // bytes of text in a block
 )
@@ -75,7 +75,7 @@ func newString(text []byte, also tag) *String {
 	}
 	s := newBlock(len(text))
 	s.tag |= also
-	s.length = uint16(copy(s.block(), text))
+	s.setLength(copy(s.block(), text))
 	return s
 }
 
@@ -86,7 +86,8 @@ func newNumber(n int64) *String {
 }
 
 func newLong(text []byte, also tag) *String {
-	l := &longString{Object: Object{tag: tag(KindString) | longTag | also}, text: text}
+	l := &longString{text: text}
+	l.tag = tag(KindString) | longTag | also
 	return (*String)(&l.Object)
 }
 
@@ -98,6 +99,8 @@ func newBlock(textBytes int) *String {
 	s.tag, s.room = tag(KindString), uint8(cap(block))
 	return s
 }
+
+func (s *String) setLength(n int) { s.length = s.length&^lengthBits | uint16(n) }
 
 // block is the memory for the text of a short string.
 func (s *String) block() []byte {
@@ -115,7 +118,7 @@ func (s *String) Text(digits []byte) []byte {
 	case s.tag&longTag != 0:
 		return s.long().text
 	}
-	return s.block()[:s.length]
+	return s.block()[:s.length&lengthBits]
 }
 
 // Number is the value if it is kept as a number: OBJECT ENCODING calls it int.
@@ -180,7 +183,7 @@ func (s *String) setText(text []byte, also tag) (done bool) {
 	if !fits(len(block), len(text)) {
 		return false
 	}
-	s.length = uint16(copy(block, text))
+	s.setLength(copy(block, text))
 	s.tag = s.tag&^(numberTag|rawTag|floatTag) | also
 	return true
 }
@@ -191,7 +194,7 @@ func fits(room, length int) bool { return length <= room && room <= 2*length+64 
 // again is the string for another key. One whose key has gone needs its text no more: to
 // rename a long string copies nothing.
 func (s *String) again() *String {
-	if s.tag&longTag != 0 && (*Object)(s).weighed() == goneWeight {
+	if s.tag&longTag != 0 && (*Object)(s).isGone() {
 		return newLong(s.long().text, s.tag&(rawTag|floatTag))
 	}
 	return s.clone()

@@ -18,6 +18,22 @@ func (db *DB) StoreString(key []byte, o *Object, text []byte, nowMs int64) *Obje
 	return o
 }
 
+// KeepString is StoreString for a text that is too long for a block, and which it keeps. It
+// returns memory that held a text before and is not used any more, or nil.
+func (db *DB) KeepString(key []byte, o *Object, text []byte, nowMs int64) (stored *Object, old []byte) {
+	switch {
+	case o == nil:
+		return db.create(key, AdoptString(text), nowMs), nil
+	case o.Kind() != KindString || o.tag&longTag == 0:
+		return db.overwrite(key, o, AdoptString(text)), nil
+	}
+	l := (*String)(o).long()
+	old, l.text = l.text, text
+	l.tag &^= rawTag | floatTag
+	db.SetExpire(key, o, 0)
+	return o, old
+}
+
 // StoreNumber makes the string under key a number. The expiry stays.
 func (db *DB) StoreNumber(key []byte, o *Object, n, nowMs int64) {
 	switch {

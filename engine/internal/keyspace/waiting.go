@@ -79,6 +79,9 @@ func (w *Waiter) Leave() {
 	w.db.space.Waiters--
 }
 
+// Keyless reports whether it waits for no key.
+func (w *Waiter) Keyless() bool { return len(w.keys) == 0 }
+
 // Waiting returns the queue of a key, head first. The caller must not change it.
 func (db *DB) Waiting(key string) []*Waiter { return db.waiting[key] }
 

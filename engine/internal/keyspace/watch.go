@@ -5,6 +5,7 @@ package keyspace
 type Watch struct {
 	marked bool
 	keys   []watchedKey
+	bytes  int // of their names
 }
 
 type watchedKey struct {
@@ -15,20 +16,29 @@ type watchedKey struct {
 // Empty reports whether nothing is watched.
 func (w *Watch) Empty() bool { return len(w.keys) == 0 }
 
+// Len is how many keys are watched.
+func (w *Watch) Len() int { return len(w.keys) }
+
+// Bytes is how long the names of the watched keys are together.
+func (w *Watch) Bytes() int { return w.bytes }
+
 // Marked reports whether a watched key is known to have changed.
 func (w *Watch) Marked() bool { return w.marked }
 
-// Add watches key of db. Watching a key twice is the same as once.
+// Add watches key of db. Watching a key twice is the same as once. O(1), however many
+// keys are watched, and by however many.
 func (w *Watch) Add(db *DB, key []byte, nowMs int64) {
-	for _, k := range w.keys {
-		if k.db == db && k.key == string(key) {
-			return
-		}
+	if _, known := db.watches[string(key)][w]; known {
+		return
 	}
 	db.Lookup(key, nowMs) // what has expired goes now, so that it does not count as a change later
 	k := watchedKey{db: db, key: string(key)}
 	w.keys = append(w.keys, k)
-	db.watches[k.key] = append(db.watches[k.key], w)
+	w.bytes += len(k.key)
+	if db.watches[k.key] == nil {
+		db.watches[k.key] = map[*Watch]struct{}{}
+	}
+	db.watches[k.key][w] = struct{}{}
 }
 
 // Broken reports whether a watched key has changed since Add. A key that has
@@ -45,27 +55,22 @@ func (w *Watch) Clear() {
 	for _, k := range w.keys {
 		k.db.unwatch(k.key, w)
 	}
-	w.keys = w.keys[:0]
-	w.marked = false
+	const keep = 64 // entries, for the next transaction
+	clear(w.keys)
+	if w.marked, w.bytes, w.keys = false, 0, w.keys[:0]; cap(w.keys) > keep {
+		w.keys = nil
+	}
 }
 
 func (db *DB) unwatch(key string, w *Watch) {
-	left := db.watches[key]
-	for i, other := range left {
-		if other == w {
-			left = append(left[:i], left[i+1:]...)
-			break
-		}
-	}
-	if len(left) == 0 {
+	watching := db.watches[key]
+	if delete(watching, w); len(watching) == 0 {
 		delete(db.watches, key)
-		return
 	}
-	db.watches[key] = left
 }
 
 func (db *DB) markWatches(key string) {
-	for _, w := range db.watches[key] {
+	for w := range db.watches[key] {
 		w.marked = true
 	}
 }

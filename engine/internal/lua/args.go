@@ -1,107 +1,164 @@
 package lua
 
 import (
-	"fmt"
-	"strconv"
+	"strings"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 )
 
-// The checks here replace those of gopher-lua's auxiliary library, whose
-// texts and conversions differ from Lua 5.1: users read these errors.
-
-// argError raises "bad argument #n to 'function' (what)".
-func argError(l *glua.LState, n int, function, what string) {
-	raise(l, "bad argument #%d to '%s' (%s)", n, function, what)
-}
-
-// raise raises an error that begins with the place of the function that
-// called the running one, if that is written in Lua.
-func raise(l *glua.LState, format string, args ...any) {
-	position, _ := where(l, 1)
-	raisePlain(l, position+fmt.Sprintf(format, args...))
-}
+// The checks of arguments, with the errors of Lua's auxiliary library.
 
 // raisePlain raises an error without a place.
-func raisePlain(l *glua.LState, text string) { l.Error(glua.LString(text), 0) }
+func raisePlain(l *lua51.Thread, text string) { l.Throw(lua51.String(text)) }
 
-func typeError(l *glua.LState, n int, function, want string) {
-	got := "no value"
-	if n <= l.GetTop() {
-		got = l.Get(n).Type().String()
+func checkAny(l *lua51.Thread, n int) lua51.Value {
+	if n > l.Top() {
+		l.ArgError(n, "value expected")
 	}
-	argError(l, n, function, want+" expected, got "+got)
+	return l.Arg(n)
 }
 
-func checkAny(l *glua.LState, n int, function string) glua.LValue {
-	if n > l.GetTop() {
-		argError(l, n, function, "value expected")
-	}
-	return l.Get(n)
-}
-
-func checkString(l *glua.LState, n int, function string) string {
-	if s, ok := l.Get(n).(glua.LString); ok {
-		return string(s)
-	}
-	s, ok := toText(l.Get(n))
+func checkString(l *lua51.Thread, n int) string {
+	s, ok := l.Arg(n).ToText()
 	if !ok {
-		typeError(l, n, function, "string")
+		l.TypeError(n, "string")
 	}
 	return s
 }
 
-func checkNumber(l *glua.LState, n int, function string) glua.LNumber {
-	f, ok := toNumber(l.Get(n))
+func checkNumber(l *lua51.Thread, n int) float64 {
+	f, ok := l.Arg(n).ToNumber()
 	if !ok {
-		typeError(l, n, function, "number")
+		l.TypeError(n, "number")
 	}
 	return f
 }
 
-func checkInt(l *glua.LState, n int, function string) int {
-	return int(toInt64(checkNumber(l, n, function)))
-}
+func checkInt(l *lua51.Thread, n int) int { return int(lua51.ToInt64(checkNumber(l, n))) }
 
-func optInt(l *glua.LState, n int, function string, otherwise int) int {
-	if l.Get(n) == glua.LNil {
+// checkInt32 is for what the original keeps in an int of C, which is cut to 32 bits.
+func checkInt32(l *lua51.Thread, n int) int { return int(int32(checkInt(l, n))) }
+
+func optInt32(l *lua51.Thread, n, otherwise int) int {
+	if l.Arg(n).IsNil() {
 		return otherwise
 	}
-	return checkInt(l, n, function)
+	return checkInt32(l, n)
 }
 
-func optString(l *glua.LState, n int, function, otherwise string) string {
-	if l.Get(n) == glua.LNil {
+func optInt(l *lua51.Thread, n, otherwise int) int {
+	if l.Arg(n).IsNil() {
 		return otherwise
 	}
-	return checkString(l, n, function)
+	return checkInt(l, n)
 }
 
-func checkTable(l *glua.LState, n int, function string) *glua.LTable {
-	t, ok := l.Get(n).(*glua.LTable)
-	if !ok {
-		typeError(l, n, function, "table")
+func optString(l *lua51.Thread, n int, otherwise string) string {
+	if l.Arg(n).IsNil() {
+		return otherwise
+	}
+	return checkString(l, n)
+}
+
+func checkTable(l *lua51.Thread, n int) *lua51.Table {
+	t := l.Arg(n).AsTable()
+	if t == nil {
+		l.TypeError(n, "table")
 	}
 	return t
 }
 
-func checkFunction(l *glua.LState, n int, function string) *glua.LFunction {
-	f, ok := l.Get(n).(*glua.LFunction)
-	if !ok {
-		typeError(l, n, function, "function")
+func checkFunction(l *lua51.Thread, n int) *lua51.Function {
+	f := l.Arg(n).AsFunction()
+	if f == nil {
+		l.TypeError(n, "function")
 	}
 	return f
 }
 
-// where gives "chunk:line: " of the function at a level of the stack, and
-// the line; "" and -1 for a function in Go.
-func where(l *glua.LState, level int) (string, int) {
-	frame, ok := l.GetStack(level)
-	if !ok {
-		return "", -1
+// maxLineBytes bounds the text of an error or a status in replies, and what errors
+// quote: longer ones would hold up others.
+const maxLineBytes = 1 << 20
+
+func inLine(text string) string { return text[:min(len(text), maxLineBytes)] }
+
+// joined is two texts as one.
+func joined(l *lua51.Thread, a, b string) lua51.Value {
+	if len(b) < longBytes {
+		return lua51.String(a + b)
 	}
-	if _, err := l.GetInfo("Sl", frame, glua.LNil); err != nil || frame.CurrentLine <= 0 || frame.Source == "" {
-		return "", -1
+	builder := l.NewBuilder(len(a) + len(b))
+	builder.Add(a)
+	builder.Add(b)
+	return builder.Text()
+}
+
+// output gathers what a function makes: a short text in memory that is used
+// again, a long one in a builder.
+type output struct {
+	s    *state
+	l    *lua51.Thread
+	text []byte
+	long *lua51.Builder
+}
+
+// longBytes is from where on a builder takes over.
+const longBytes = 64 << 10
+
+func (s *state) output(l *lua51.Thread) output {
+	o := output{s: s, l: l, text: s.scratch[:0]}
+	s.scratch = nil // whoever calls back may want one as well
+	return o
+}
+
+// tidy is called now and then, while text is short.
+func (o *output) tidy() {
+	if len(o.text) >= longBytes {
+		o.flush()
 	}
-	return frame.Source + ":" + strconv.Itoa(frame.CurrentLine) + ": ", frame.CurrentLine
+}
+
+func (o *output) flush() {
+	if o.long == nil {
+		o.long = o.l.NewBuilder(2 * longBytes)
+	}
+	o.long.AddBytes(o.text)
+	o.l.PassBytes(8 * len(o.text))
+	o.text = o.text[:0]
+}
+
+// add adds a text of any length.
+func (o *output) add(text string) {
+	if len(text) < longBytes {
+		o.text = append(o.text, text...)
+		o.tidy()
+		return
+	}
+	o.flush()
+	o.long.Add(text)
+}
+
+func (o *output) len() int {
+	if o.long == nil {
+		return len(o.text)
+	}
+	return o.long.Len() + len(o.text)
+}
+
+// value is what was gathered. The output is not used again.
+func (o *output) value() lua51.Value {
+	if o.long == nil {
+		o.s.scratch = o.text
+		return o.l.State().Text(o.text)
+	}
+	o.flush()
+	o.s.scratch = o.text
+	return o.long.Text()
+}
+
+func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func hasPrefixFold(text, prefix string) bool {
+	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
 }

@@ -1,13 +1,11 @@
 package lua
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"strings"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 )
 
 // The basic functions of Lua 5.1 that Redis leaves to scripts.
@@ -16,310 +14,275 @@ import (
 const maxResults = 8000
 
 func (s *state) baseFunctions() library {
-	base := s.functions(map[string]glua.LGFunction{
+	base := s.functions(map[string]lua51.GoFunction{
 		"assert": baseAssert, "collectgarbage": baseCollect, "error": baseError, "gcinfo": baseGcinfo,
-		"getmetatable": s.getmetatable, "load": s.load, "loadstring": s.loadstring, "next": s.next,
-		"pcall": s.pcall, "rawequal": baseRawequal, "rawget": s.rawget, "rawset": s.rawset,
-		"select": baseSelect, "setmetatable": s.setmetatable, "tonumber": baseTonumber,
-		"tostring": s.tostring, "type": baseType, "unpack": s.unpack, "xpcall": s.xpcall, "ipairs": s.ipairs(),
+		"getmetatable": s.getmetatable, "load": s.load, "loadstring": s.loadstring, "next": baseNext,
+		"pcall": basePcall, "rawequal": baseRawequal, "rawget": baseRawget, "rawset": baseRawset,
+		"select": baseSelect, "setmetatable": baseSetmetatable, "tonumber": baseTonumber,
+		"tostring": s.tostring, "type": baseType, "unpack": baseUnpack, "xpcall": baseXpcall, "ipairs": s.ipairs(),
 	})
-	next := base["next"]
-	base["pairs"] = s.function(func(l *glua.LState) int {
-		t := checkTable(l, 1, "pairs")
-		l.Push(next)
-		l.Push(t)
-		l.Push(glua.LNil)
+	base["pairs"] = s.function(func(l *lua51.Thread) int {
+		t := checkTable(l, 1)
+		l.Push(base["next"])
+		l.Push(t.Value())
+		l.Push(lua51.Nil)
 		return 3
 	})
 	return base
 }
 
-func baseAssert(l *glua.LState) int {
-	if glua.LVAsBool(checkAny(l, 1, "assert")) {
-		return l.GetTop()
+func baseAssert(l *lua51.Thread) int {
+	if checkAny(l, 1).Truth() {
+		return l.Top()
 	}
-	raise(l, "%s", optString(l, 2, "assert", "assertion failed!"))
+	l.Raise("%s", cText(optString(l, 2, "assertion failed!")))
 	return 0
 }
 
-func baseCollect(l *glua.LState) int {
+func baseCollect(l *lua51.Thread) int {
 	// The memory is Go's to collect; a script has no business there.
-	switch option := optString(l, 1, "collectgarbage", "collect"); option {
+	switch option := optString(l, 1, "collect"); option {
 	case "count":
 		return baseGcinfo(l)
 	case "step":
-		l.Push(glua.LFalse)
+		l.Push(lua51.False)
 	case "collect", "stop", "restart", "setpause", "setstepmul":
-		l.Push(glua.LNumber(0))
+		l.PushInt(0)
 	default:
-		argError(l, 1, "collectgarbage", "invalid option '"+option+"'")
+		l.ArgError(1, "invalid option '"+inLine(option)+"'")
 	}
 	return 1
 }
 
-func baseGcinfo(l *glua.LState) int {
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	l.Push(glua.LNumber(math.Floor(float64(stats.HeapAlloc) / 1024)))
+func baseGcinfo(l *lua51.Thread) int {
+	l.PushInt(int(l.State().MadeBytes() >> 10))
 	return 1
 }
 
-func baseError(l *glua.LState) int {
-	v := l.Get(1)
-	level := optInt(l, 2, "error", 1)
-	if text, ok := toText(v); ok && level > 0 {
-		position, _ := where(l, level)
-		v = glua.LString(position + text)
+func baseError(l *lua51.Thread) int {
+	v := l.Arg(1)
+	level := optInt32(l, 2, 1)
+	if text, ok := v.ToText(); ok && level > 0 {
+		v = joined(l, l.Where(level), text)
 	}
-	l.Error(v, 0)
+	l.Throw(v)
 	return 0
 }
 
-func (s *state) getmetatable(l *glua.LState) int {
-	v := checkAny(l, 1, "getmetatable")
-	if t, ok := v.(*glua.LTable); ok && s.isFrozen(t) {
-		l.Push(glua.LNil)
-		return 1
+func (s *state) getmetatable(l *lua51.Thread) int {
+	meta := s.vm.MetaTable(checkAny(l, 1))
+	if meta == nil {
+		l.Push(lua51.Nil)
+	} else if face := meta.GetString("__metatable"); !face.IsNil() {
+		l.Push(face)
+	} else {
+		l.PushTable(meta)
 	}
-	l.Push(l.GetMetatable(v))
 	return 1
 }
 
-func (s *state) setmetatable(l *glua.LState) int {
-	t := checkTable(l, 1, "setmetatable")
-	meta := l.Get(2)
-	if _, ok := meta.(*glua.LTable); !ok && (meta != glua.LNil || l.GetTop() < 2) {
-		argError(l, 2, "setmetatable", "nil or table expected")
+func baseSetmetatable(l *lua51.Thread) int {
+	t := checkTable(l, 1)
+	meta := l.Arg(2).AsTable()
+	if meta == nil && (!l.Arg(2).IsNil() || l.Top() < 2) {
+		l.ArgError(2, "nil or table expected")
 	}
-	if s.isFrozen(t) {
-		raisePlain(l, readonlyMessage)
+	if before := t.Meta(); before != nil && !before.GetString("__metatable").IsNil() {
+		l.Raise("cannot change a protected metatable")
 	}
-	if l.GetMetaField(t, "__metatable") != glua.LNil {
-		raise(l, "cannot change a protected metatable")
+	if t.ReadOnly() {
+		raisePlain(l, lua51.ReadOnlyMessage)
 	}
-	t.Metatable = meta
+	t.SetMeta(meta)
 	l.SetTop(1)
 	return 1
 }
 
-func (s *state) load(l *glua.LState) int {
-	reader := checkFunction(l, 1, "load")
-	name := optString(l, 2, "load", "=(load)")
-	var source strings.Builder
-	for {
-		l.Push(reader)
-		l.Call(0, 1)
-		piece := l.Get(-1)
-		l.Pop(1)
-		if piece == glua.LNil {
-			break
-		}
-		text, ok := toText(piece)
-		if !ok {
-			raise(l, "reader function must return a string")
+func (s *state) load(l *lua51.Thread) int {
+	reader := checkFunction(l, 1)
+	name := optString(l, 2, "=(load)")
+	source := s.output(l)
+	for length := 0; ; {
+		piece := l.Call1(reader.Value())
+		text, ok := piece.ToText()
+		if !ok && !piece.IsNil() {
+			l.Raise("reader function must return a string")
 		}
 		if text == "" {
 			break
 		}
-		if source.Len()+len(text) > maxSourceBytes {
-			raise(l, noMemory)
+		if length += len(text); length > maxSourceBytes {
+			l.OutOfMemory()
 		}
-		source.WriteString(text)
+		source.add(text)
 	}
-	return s.loadChunk(l, source.String(), name)
+	text, _ := source.value().AsString()
+	return s.loadChunk(l, text, name)
 }
 
-func (s *state) loadstring(l *glua.LState) int {
-	source := checkString(l, 1, "loadstring")
-	return s.loadChunk(l, source, optString(l, 2, "loadstring", source))
+func (s *state) loadstring(l *lua51.Thread) int {
+	source := checkString(l, 1)
+	return s.loadChunk(l, source, optString(l, 2, source))
 }
 
-// loadChunk compiles text at run time. It is rewritten like a script, so it
-// can reach no more than one.
-func (s *state) loadChunk(l *glua.LState, source, name string) int {
-	const treeFactor = 100 // the syntax tree's bytes for each of the text
-	s.meter.reserve(l, treeFactor*min(len(source), maxSourceBytes))
-	s.meter.pass(l, min(len(source), maxSourceBytes))
-	proto, err := s.compile(source, chunkName(name))
+// loadChunk compiles text at run time.
+func (s *state) loadChunk(l *lua51.Thread, source, name string) int {
+	const codeFactor = 32 // the code's bytes for each of the text
+	l.Charge(codeFactor * min(len(source), maxSourceBytes))
+	if len(name) > maxLineBytes && name[0] == '@' { // of a name the end is shown, of others the beginning
+		name = "@" + name[len(name)-maxLineBytes:]
+	}
+	proto, err := s.compile(source, cText(name), l.Pass)
 	if err != nil {
-		l.Push(glua.LNil)
-		l.Push(glua.LString(err.Error()))
+		l.Push(lua51.Nil)
+		l.PushString(err.Error())
 		return 2
 	}
-	l.Push(l.NewFunctionFromProto(proto))
+	l.Push(s.vm.Load(proto).Value())
 	return 1
 }
 
-// chunkName shows the origin of a chunk in messages, as Lua does.
-func chunkName(name string) string {
-	if strings.HasPrefix(name, "=") || strings.HasPrefix(name, "@") {
-		return name[1:]
+func baseNext(l *lua51.Thread) int {
+	key, value, ok := l.Next(checkTable(l, 1), l.Arg(2))
+	if !ok {
+		raisePlain(l, "invalid key to 'next'")
 	}
-	line, _, more := strings.Cut(name, "\n")
-	if len(line) > 40 {
-		line, more = line[:40], true
-	}
-	if more {
-		line += "..."
-	}
-	return `[string "` + line + `"]`
-}
-
-func (s *state) next(l *glua.LState) int {
-	t := s.unwrap(checkTable(l, 1, "next"))
-	key, value := t.Next(l.Get(2))
 	l.Push(key)
-	if key == glua.LNil {
+	if key.IsNil() {
 		return 1
 	}
 	l.Push(value)
 	return 2
 }
 
-func (s *state) ipairs() glua.LGFunction {
-	step := s.function(func(l *glua.LState) int {
-		t, ok := l.Get(1).(*glua.LTable)
-		i := checkInt(l, 2, "ipairs") + 1
-		if !ok {
-			typeError(l, 1, "ipairs", "table")
+func (s *state) ipairs() lua51.GoFunction {
+	step := s.function(func(l *lua51.Thread) int {
+		i := checkInt32(l, 2) + 1
+		v := checkTable(l, 1).GetInt(i)
+		if v.IsNil() {
+			return 0
 		}
-		v := s.unwrap(t).RawGetInt(i)
-		if v == glua.LNil {
-			l.Push(glua.LNil)
-			return 1
-		}
-		l.Push(glua.LNumber(i))
+		l.PushInt(i)
 		l.Push(v)
 		return 2
 	})
-	return func(l *glua.LState) int {
-		t := checkTable(l, 1, "ipairs")
+	return func(l *lua51.Thread) int {
+		t := checkTable(l, 1)
 		l.Push(step)
-		l.Push(t)
-		l.Push(glua.LNumber(0))
+		l.Push(t.Value())
+		l.PushInt(0)
 		return 3
 	}
 }
 
-// pcall answers an error table that has a text in "err" by that text: so a
+// basePcall answers an error table that has a text in "err" by that text: so a
 // failed redis.call looks like any other error.
-func (s *state) pcall(l *glua.LState) int {
-	checkAny(l, 1, "pcall")
-	l.Insert(s.guard, 1)
-	if err := l.PCall(l.GetTop()-1, glua.MultRet, nil); err != nil {
-		v := errorValue(err)
-		if t, ok := v.(*glua.LTable); ok {
-			if text, ok := t.RawGetString("err").(glua.LString); ok {
-				v = text
-			}
-		}
-		l.SetTop(0)
-		l.Push(glua.LFalse)
+func basePcall(l *lua51.Thread) int {
+	checkAny(l, 1)
+	thrown := l.PCall(l.Top()-1, -1)
+	if thrown == nil {
+		l.Insert(lua51.True, 1)
+		return l.Top()
+	}
+	v := thrown.Value
+	l.Push(lua51.False)
+	t := v.AsTable()
+	if t == nil {
 		l.Push(v)
 		return 2
 	}
-	l.Insert(glua.LTrue, 1)
-	return l.GetTop()
-}
-
-func (s *state) xpcall(l *glua.LState) int {
-	if l.GetTop() < 2 {
-		argError(l, 2, "xpcall", "value expected")
-	}
-	handler := l.Get(2)
-	l.SetTop(1)
-	l.Insert(s.guard, 1)
-	if err := l.PCall(1, glua.MultRet, nil); err != nil {
-		l.SetTop(0)
-		l.Push(glua.LFalse)
-		l.Push(handler)
-		l.Push(errorValue(err))
-		l.Call(1, 1)
+	text := t.GetString("err")
+	if _, ok := text.ToText(); ok {
+		l.Push(text)
 		return 2
 	}
-	l.Insert(glua.LTrue, 1)
-	return l.GetTop()
+	l.Push(v)
+	l.Push(text) // Redis leaves it there
+	return 3
 }
 
-func errorValue(err error) glua.LValue {
-	var api *glua.ApiError
-	if !errors.As(err, &api) {
-		return glua.LString(err.Error())
+func baseXpcall(l *lua51.Thread) int {
+	checkAny(l, 2)
+	handler := l.Arg(2)
+	l.SetTop(1)
+	if thrown := l.XPCall(0, -1, handler); thrown != nil {
+		l.Push(lua51.False)
+		l.Push(thrown.Value)
+		return 2
 	}
-	if text, ok := api.Object.(glua.LString); ok {
-		return glua.LString(translate(string(text)))
-	}
-	return api.Object
+	l.Insert(lua51.True, 1)
+	return l.Top()
 }
 
-func baseRawequal(l *glua.LState) int {
-	l.Push(glua.LBool(l.RawEqual(checkAny(l, 1, "rawequal"), checkAny(l, 2, "rawequal"))))
+func baseRawequal(l *lua51.Thread) int {
+	a, b := checkAny(l, 1), checkAny(l, 2)
+	x, isText := a.AsString()
+	if y, areTexts := b.AsString(); isText && areTexts {
+		l.PushBool(l.SameText(x, y))
+	} else {
+		l.PushBool(a.Equal(b))
+	}
 	return 1
 }
 
-func (s *state) rawget(l *glua.LState) int {
-	t := s.unwrap(checkTable(l, 1, "rawget"))
-	l.Push(t.RawGet(checkAny(l, 2, "rawget")))
+func baseRawget(l *lua51.Thread) int {
+	l.Push(checkTable(l, 1).Get(checkAny(l, 2)))
 	return 1
 }
 
-func (s *state) rawset(l *glua.LState) int {
-	t := checkTable(l, 1, "rawset")
-	if s.isFrozen(t) {
-		raisePlain(l, readonlyMessage)
-	}
-	key, value := checkAny(l, 2, "rawset"), checkAny(l, 3, "rawset")
-	s.reserveKey(l, t, key)
-	l.RawSet(t, key, value)
+func baseRawset(l *lua51.Thread) int {
+	t := checkTable(l, 1)
+	l.RawSet(t, checkAny(l, 2), checkAny(l, 3))
 	l.SetTop(1)
 	return 1
 }
 
-func baseSelect(l *glua.LState) int {
-	n := l.GetTop()
-	if text, ok := l.Get(1).(glua.LString); ok && strings.HasPrefix(string(text), "#") {
-		l.Push(glua.LNumber(n - 1))
+func baseSelect(l *lua51.Thread) int {
+	n := l.Top()
+	if text, ok := l.Arg(1).AsString(); ok && strings.HasPrefix(text, "#") {
+		l.PushInt(n - 1)
 		return 1
 	}
-	i := checkInt(l, 1, "select")
+	i := checkInt32(l, 1)
 	if i < 0 {
 		i = n + i
 	} else if i > n {
 		i = n
 	}
 	if i < 1 {
-		argError(l, 1, "select", "index out of range")
+		l.ArgError(1, "index out of range")
 	}
 	return n - i
 }
 
-func baseTonumber(l *glua.LState) int {
-	base := optInt(l, 2, "tonumber", 10)
+func baseTonumber(l *lua51.Thread) int {
+	base := optInt32(l, 2, 10)
 	if base == 10 {
-		v := checkAny(l, 1, "tonumber")
-		if _, ok := v.(glua.LNumber); ok {
-			l.Push(v)
-		} else if f, ok := toNumber(v); ok {
-			l.Push(value(f))
+		if f, ok := checkAny(l, 1).ToNumber(); ok {
+			l.PushNumber(f)
 		} else {
-			l.Push(glua.LNil)
+			l.Push(lua51.Nil)
 		}
 		return 1
 	}
-	text := checkString(l, 1, "tonumber")
+	text := checkString(l, 1)
 	if base < 2 || base > 36 {
-		argError(l, 2, "tonumber", "base out of range")
+		l.ArgError(2, "base out of range")
 	}
 	if f, ok := parseInBase(text, base); ok {
-		l.Push(f)
+		l.PushNumber(f)
 	} else {
-		l.Push(glua.LNil)
+		l.Push(lua51.Nil)
 	}
 	return 1
 }
 
 // parseInBase reads as C's strtoul does: a sign is allowed and wraps.
-func parseInBase(text string, base int) (glua.LNumber, bool) {
+func parseInBase(text string, base int) (float64, bool) {
+	if len(text) > lua51.MaxNumberText {
+		return 0, false
+	}
+	text, _, _ = strings.Cut(text, "\x00") // where it ends in C
 	text = strings.ToLower(strings.Trim(text, " \t\n\v\f\r"))
 	negative := strings.HasPrefix(text, "-")
 	if negative || strings.HasPrefix(text, "+") {
@@ -338,69 +301,77 @@ func parseInBase(text string, base int) (glua.LNumber, bool) {
 			return 0, false
 		}
 		if n > (math.MaxUint64-uint64(digit))/uint64(base) {
-			return glua.LNumber(math.MaxUint64), true
+			return math.MaxUint64, true
 		}
 		n = n*uint64(base) + uint64(digit)
 	}
 	if negative {
 		n = -n
 	}
-	return glua.LNumber(n), true
+	return float64(n), true
 }
 
-func (s *state) tostring(l *glua.LState) int {
-	v := checkAny(l, 1, "tostring")
-	if f := l.GetMetaField(v, "__tostring"); f != glua.LNil {
-		l.Push(f)
-		l.Push(v)
-		l.Call(1, 1)
-		return 1
+func (s *state) tostring(l *lua51.Thread) int {
+	v := checkAny(l, 1)
+	if meta := s.vm.MetaTable(v); meta != nil {
+		if f := meta.GetString("__tostring"); !f.IsNil() {
+			l.Push(l.Call1(f, v))
+			return 1
+		}
 	}
-	l.Push(glua.LString(s.display(v)))
+	if _, ok := v.AsString(); ok {
+		l.Push(v)
+	} else if f, ok := v.AsNumber(); ok {
+		var room [32]byte
+		l.Push(s.vm.Text(lua51.AppendNumber(room[:0], f)))
+	} else {
+		l.PushString(s.display(v))
+	}
 	return 1
 }
 
-func (s *state) display(v glua.LValue) string {
-	if text, ok := toText(v); ok {
+// display shows a value as tostring does, without metatables.
+func (s *state) display(v lua51.Value) string {
+	if text, ok := v.ToText(); ok {
 		return text
 	}
-	switch v := v.(type) {
-	case *glua.LFunction:
-		if v.IsG {
-			return fmt.Sprintf("function: %p", v)
+	switch v.Kind() {
+	case lua51.KindNil:
+		return "nil"
+	case lua51.KindBool:
+		if v.Truth() {
+			return "true"
 		}
-	case *glua.LUserData:
-		if v == jsonNull {
-			return "userdata: (nil)"
-		}
-		return fmt.Sprintf("userdata: %p", v)
+		return "false"
+	case lua51.KindUser:
+		return "userdata: (nil)"
 	}
-	return v.String()
+	return fmt.Sprintf("%s: 0x%x", v.TypeName(), v.Address())
 }
 
-func baseType(l *glua.LState) int {
-	l.Push(glua.LString(checkAny(l, 1, "type").Type().String()))
+func baseType(l *lua51.Thread) int {
+	l.PushString(checkAny(l, 1).TypeName())
 	return 1
 }
 
-func (s *state) unpack(l *glua.LState) int {
-	t := s.unwrap(checkTable(l, 1, "unpack"))
-	from := optInt(l, 2, "unpack", 1)
+func baseUnpack(l *lua51.Thread) int {
+	t := checkTable(l, 1)
+	from := optInt32(l, 2, 1)
 	to := 0
-	if l.Get(3) == glua.LNil {
+	if l.Arg(3).IsNil() {
 		to = t.Len()
 	} else {
-		to = checkInt(l, 3, "unpack")
+		to = checkInt32(l, 3)
 	}
 	if from > to {
 		return 0
 	}
 	n := to - from + 1
-	if n <= 0 || n+l.GetTop() > maxResults {
-		raise(l, "too many results to unpack")
+	if n <= 0 || n+l.Top() > maxResults {
+		l.Raise("too many results to unpack")
 	}
 	for i := from; i <= to; i++ {
-		l.Push(t.RawGet(glua.LNumber(i)))
+		l.Push(t.GetInt(i))
 	}
 	return n
 }

@@ -4,24 +4,24 @@ import (
 	"math"
 	"math/bits"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 )
 
 // The library "bit": 32-bit operations whose results are signed.
 
 func (s *state) bitLibrary() library {
-	return s.functions(map[string]glua.LGFunction{
-		"tobit":   bitUnary("tobit", func(a uint32) uint32 { return a }),
-		"bnot":    bitUnary("bnot", func(a uint32) uint32 { return ^a }),
-		"bswap":   bitUnary("bswap", bits.ReverseBytes32),
-		"band":    bitFold("band", func(a, b uint32) uint32 { return a & b }),
-		"bor":     bitFold("bor", func(a, b uint32) uint32 { return a | b }),
-		"bxor":    bitFold("bxor", func(a, b uint32) uint32 { return a ^ b }),
-		"lshift":  bitShift("lshift", func(a uint32, n int) uint32 { return a << n }),
-		"rshift":  bitShift("rshift", func(a uint32, n int) uint32 { return a >> n }),
-		"arshift": bitShift("arshift", func(a uint32, n int) uint32 { return uint32(int32(a) >> n) }),
-		"rol":     bitShift("rol", bits.RotateLeft32),
-		"ror":     bitShift("ror", func(a uint32, n int) uint32 { return bits.RotateLeft32(a, -n) }),
+	return s.functions(map[string]lua51.GoFunction{
+		"tobit":   bitUnary(func(a uint32) uint32 { return a }),
+		"bnot":    bitUnary(func(a uint32) uint32 { return ^a }),
+		"bswap":   bitUnary(bits.ReverseBytes32),
+		"band":    bitFold(func(a, b uint32) uint32 { return a & b }),
+		"bor":     bitFold(func(a, b uint32) uint32 { return a | b }),
+		"bxor":    bitFold(func(a, b uint32) uint32 { return a ^ b }),
+		"lshift":  bitShift(func(a uint32, n int) uint32 { return a << n }),
+		"rshift":  bitShift(func(a uint32, n int) uint32 { return a >> n }),
+		"arshift": bitShift(func(a uint32, n int) uint32 { return uint32(int32(a) >> n) }),
+		"rol":     bitShift(bits.RotateLeft32),
+		"ror":     bitShift(func(a uint32, n int) uint32 { return bits.RotateLeft32(a, -n) }),
 		"tohex":   bitHex,
 	})
 }
@@ -32,40 +32,40 @@ const roundingBias = 3 << 51
 
 // checkBits rounds to an integer and keeps its low 32 bits. Beyond 2^51 it does
 // what the bit library does, which warns of that.
-func checkBits(l *glua.LState, n int, function string) uint32 {
-	return uint32(math.Float64bits(float64(checkNumber(l, n, function)) + roundingBias))
+func checkBits(l *lua51.Thread, n int) uint32 {
+	return uint32(math.Float64bits(checkNumber(l, n) + roundingBias))
 }
 
-func pushBits(l *glua.LState, a uint32) int {
-	l.Push(glua.LNumber(int32(a)))
+func pushBits(l *lua51.Thread, a uint32) int {
+	l.PushInt(int(int32(a)))
 	return 1
 }
 
-func bitUnary(name string, compute func(uint32) uint32) glua.LGFunction {
-	return func(l *glua.LState) int { return pushBits(l, compute(checkBits(l, 1, name))) }
+func bitUnary(compute func(uint32) uint32) lua51.GoFunction {
+	return func(l *lua51.Thread) int { return pushBits(l, compute(checkBits(l, 1))) }
 }
 
-func bitFold(name string, compute func(a, b uint32) uint32) glua.LGFunction {
-	return func(l *glua.LState) int {
-		a := checkBits(l, 1, name)
-		for i := 2; i <= l.GetTop(); i++ {
-			a = compute(a, checkBits(l, i, name))
+func bitFold(compute func(a, b uint32) uint32) lua51.GoFunction {
+	return func(l *lua51.Thread) int {
+		a := checkBits(l, 1)
+		for i := 2; i <= l.Top(); i++ {
+			a = compute(a, checkBits(l, i))
 		}
 		return pushBits(l, a)
 	}
 }
 
-func bitShift(name string, compute func(a uint32, n int) uint32) glua.LGFunction {
-	return func(l *glua.LState) int {
-		return pushBits(l, compute(checkBits(l, 1, name), int(checkBits(l, 2, name)&31)))
+func bitShift(compute func(a uint32, n int) uint32) lua51.GoFunction {
+	return func(l *lua51.Thread) int {
+		return pushBits(l, compute(checkBits(l, 1), int(checkBits(l, 2)&31)))
 	}
 }
 
-func bitHex(l *glua.LState) int {
-	a := checkBits(l, 1, "tohex")
+func bitHex(l *lua51.Thread) int {
+	a := checkBits(l, 1)
 	n := int32(8)
-	if l.Get(2) != glua.LNil {
-		n = int32(checkBits(l, 2, "tohex"))
+	if !l.Arg(2).IsNil() {
+		n = int32(checkBits(l, 2))
 	}
 	digits := "0123456789abcdef"
 	if n < 0 {
@@ -80,6 +80,6 @@ func bitHex(l *glua.LState) int {
 		text[i] = digits[a&15]
 		a >>= 4
 	}
-	l.Push(glua.LString(text))
+	l.Push(l.State().Text(text))
 	return 1
 }

@@ -1,101 +1,72 @@
 package lua
 
-import (
-	glua "github.com/yuin/gopher-lua"
-)
+import "github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 
-// maxCoroutineDepth bounds coroutines that resume coroutines: each takes
-// part of Go's stack. Lua's limit is 200 nested C calls.
-const maxCoroutineDepth = 190
-
-// coroutineLibrary is gopher-lua's own, with that bound around it and the
-// words of Lua.
 func (s *state) coroutineLibrary() library {
-	scratch := glua.NewState(glua.Options{SkipOpenLibs: true})
-	defer scratch.Close()
-	scratch.Push(scratch.NewFunction(glua.OpenCoroutine))
-	scratch.Call(0, 1)
-	table := scratch.Get(-1).(*glua.LTable)
-	original := func(name string) glua.LGFunction { return table.RawGetString(name).(*glua.LFunction).GFunction }
-	create := s.create(original("create"))
-	resume := s.function(s.resume(original("resume")))
-	return library{
-		"create": s.function(create), "resume": resume,
-		"running": s.function(original("running")), "status": s.function(original("status")),
-		"yield": s.function(s.yield(original("yield"))), "wrap": s.function(s.wrap(create, resume)),
-	}
+	return s.functions(map[string]lua51.GoFunction{
+		"create": s.create, "resume": s.resume, "running": s.coroutineRunning, "status": coroutineStatus,
+		"yield": func(l *lua51.Thread) int { return l.Yield() }, "wrap": s.wrap,
+	})
 }
 
-// create makes a coroutine that is metered like all others.
-func (s *state) create(create glua.LGFunction) glua.LGFunction {
-	return func(l *glua.LState) int {
-		s.meter.hold(l, threadBytes)
-		s.meter.release()
-		n := create(l)
-		if thread, ok := l.Get(-1).(*glua.LState); ok {
-			thread.SetContext(s.meter)
-		}
-		return n
+func (s *state) newCoroutine(l *lua51.Thread) *lua51.Thread {
+	f := l.Arg(1).AsFunction()
+	if f == nil || f.IsNative() {
+		l.ArgError(1, "Lua function expected")
 	}
+	return s.vm.NewThread(f)
 }
 
-func (s *state) resume(resume glua.LGFunction) glua.LGFunction {
-	return func(l *glua.LState) int {
-		thread, ok := l.Get(1).(*glua.LState)
-		problem := ""
-		switch {
-		case !ok:
-			argError(l, 1, "resume", "coroutine expected")
-		case thread.Dead:
-			problem = "cannot resume dead coroutine"
-		case thread == l || thread == s.l || thread.Parent != nil:
-			problem = "cannot resume non-suspended coroutine"
-		case s.nesting >= maxCoroutineDepth:
-			problem = "C stack overflow"
-		}
-		if problem != "" {
-			l.Push(glua.LFalse)
-			l.Push(glua.LString(problem))
-			return 2
-		}
-		s.nesting++
-		defer func() { s.nesting-- }()
-		return resume(l)
+func checkCoroutine(l *lua51.Thread) *lua51.Thread {
+	co := l.Arg(1).AsThread()
+	if co == nil {
+		l.ArgError(1, "coroutine expected")
 	}
+	return co
 }
 
-func (s *state) yield(yield glua.LGFunction) glua.LGFunction {
-	return func(l *glua.LState) int {
-		if l == s.l {
-			raisePlain(l, "attempt to yield across metamethod/C-call boundary")
-		}
-		return yield(l)
+func (s *state) create(l *lua51.Thread) int {
+	l.Push(s.newCoroutine(l).Value())
+	return 1
+}
+
+func (s *state) coroutineRunning(l *lua51.Thread) int {
+	if l == s.l {
+		l.Push(lua51.Nil)
+	} else {
+		l.Push(l.Value())
 	}
+	return 1
+}
+
+func coroutineStatus(l *lua51.Thread) int {
+	l.PushString(checkCoroutine(l).Status(l))
+	return 1
+}
+
+func (s *state) resume(l *lua51.Thread) int {
+	co := checkCoroutine(l)
+	results, problem, ok := l.Resume(co, l.Args(2))
+	l.PushBool(ok)
+	if !ok {
+		l.Push(problem)
+		return 2
+	}
+	return 1 + l.PushAll(results)
 }
 
 // wrap makes a function that resumes, and raises what fails.
-func (s *state) wrap(create glua.LGFunction, resume *glua.LFunction) glua.LGFunction {
-	return func(l *glua.LState) int {
-		checkFunction(l, 1, "wrap")
-		create(l)
-		thread := l.Get(-1)
-		// The coroutine is an upvalue, so that it can be found (weigh.go).
-		l.Push(l.NewClosure(func(l *glua.LState) int {
-			n := l.GetTop()
-			l.Insert(resume, 1)
-			l.Insert(thread, 2)
-			l.Call(n+1, glua.MultRet)
-			if glua.LVAsBool(l.Get(1)) {
-				return l.GetTop() - 1
+func (s *state) wrap(l *lua51.Thread) int {
+	co := s.newCoroutine(l)
+	l.Push(s.vm.NewFunction(func(l *lua51.Thread) int {
+		results, problem, ok := l.Resume(co, l.Args(1))
+		if !ok {
+			if text, isText := problem.ToText(); isText {
+				problem = lua51.String(l.Where(1) + text)
 			}
-			problem := l.Get(2)
-			if text, ok := toText(problem); ok {
-				position, _ := where(l, 1)
-				problem = glua.LString(position + translate(text))
-			}
-			l.Error(problem, 0)
-			return 0
-		}, thread))
-		return 1
-	}
+			l.Throw(problem)
+		}
+		return l.PushAll(results)
+	}, co.Value()).Value())
+	return 1
 }

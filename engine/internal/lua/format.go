@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 )
 
 // verb is one directive of string.format, as C's printf reads it.
@@ -17,74 +17,67 @@ type verb struct {
 	kind      byte
 }
 
-func (s *state) format(l *glua.LState) int {
-	layout := checkString(l, 1, "format")
-	var room [128]byte
-	out := room[:0]
+func (s *state) format(l *lua51.Thread) int {
+	layout := checkString(l, 1)
+	o := s.output(l)
 	arg := 1
 	for i := 0; i < len(layout); i++ {
+		o.tidy()
 		if layout[i] != '%' {
-			out = append(out, layout[i])
+			o.text = append(o.text, layout[i])
 			continue
 		}
 		i++
 		if i < len(layout) && layout[i] == '%' {
-			out = append(out, '%')
+			o.text = append(o.text, '%')
 			continue
 		}
 		arg++
-		if plain, ok := appendPlain(l, out, layout[i:], arg); ok {
-			out = plain
-		} else {
-			v, next := parseVerb(l, layout, i)
-			i = next
-			out = appendVerb(l, out, v, arg)
+		if appendPlain(&o, layout[i:], arg) {
+			continue
 		}
-		if len(out) > maxTextBytes {
-			raise(l, noMemory)
-		}
+		v, next := parseVerb(l, layout, i)
+		i = next
+		appendVerb(&o, v, arg)
 	}
-	s.meter.reserve(l, len(out))
-	l.Push(s.texts.get(out))
+	l.Push(o.value())
 	return 1
 }
 
-// appendPlain appends a directive that has a letter only, %d or %s: most have,
-// and they need no parsing.
-func appendPlain(l *glua.LState, out []byte, kind string, arg int) (longer []byte, ok bool) {
+// appendPlain adds what a directive that has a letter only, %d or %s, stands
+// for: most have, and they need no parsing.
+func appendPlain(o *output, kind string, arg int) bool {
 	if kind == "" {
-		return out, false
+		return false
 	}
-	switch v := l.Get(arg).(type) {
-	case glua.LNumber:
-		if kind[0] == 'd' {
-			return strconv.AppendInt(out, toInt64(v), 10), true
-		}
-	case glua.LString:
-		if kind[0] == 's' {
-			return append(out, inC(string(v), false)...), true
-		}
+	v := o.l.Arg(arg)
+	if f, ok := v.AsNumber(); ok && kind[0] == 'd' {
+		o.text = strconv.AppendInt(o.text, lua51.ToInt64(f), 10)
+		return true
 	}
-	return out, false
+	if text, ok := v.AsString(); ok && kind[0] == 's' {
+		o.add(inC(text, false))
+		return true
+	}
+	return false
 }
 
 // parseVerb reads from behind the '%'; next is where the kind stands.
-func parseVerb(l *glua.LState, layout string, i int) (v verb, next int) {
+func parseVerb(l *lua51.Thread, layout string, i int) (v verb, next int) {
 	start := i
 	for i < len(layout) && strings.IndexByte("-+ #0", layout[i]) >= 0 {
-		i++
+		if i++; i-start > 5 {
+			l.Raise("invalid format (repeated flags)")
+		}
 	}
 	v.flags = layout[start:i]
-	if len(v.flags) > 5 {
-		raise(l, "invalid format (repeated flags)")
-	}
 	v.width, i = twoDigits(layout, i)
 	v.precision = -1
 	if i < len(layout) && layout[i] == '.' {
 		v.precision, i = twoDigits(layout, i+1)
 	}
 	if i < len(layout) && isDigit(layout[i]) {
-		raise(l, "invalid format (width or precision too long)")
+		l.Raise("invalid format (width or precision too long)")
 	}
 	if i < len(layout) {
 		v.kind = layout[i]
@@ -100,33 +93,49 @@ func twoDigits(layout string, i int) (n, next int) {
 	return n, i
 }
 
-func appendVerb(l *glua.LState, out []byte, v verb, arg int) []byte {
-	if arg > l.GetTop() {
-		argError(l, arg, "format", "no value")
+func appendVerb(o *output, v verb, arg int) {
+	l, out := o.l, o.text
+	if arg > l.Top() {
+		l.ArgError(arg, "no value")
 	}
 	switch v.kind {
 	case 'c':
-		return append(out, inC(string(v.pad(nil, "", string([]byte{byte(checkInt(l, arg, "format"))}), false)), true)...)
+		out = append(out, inC(string(v.pad(nil, "", string([]byte{charOf(checkNumber(l, arg))}), false)), true)...)
 	case 'd', 'i':
-		n := toInt64(checkNumber(l, arg, "format"))
-		return v.integer(out, strings.TrimPrefix(strconv.FormatInt(n, 10), "-"), v.sign(n < 0))
+		n := lua51.ToInt64(checkNumber(l, arg))
+		out = v.integer(out, strings.TrimPrefix(strconv.FormatInt(n, 10), "-"), v.sign(n < 0))
 	case 'u':
-		return v.integer(out, strconv.FormatUint(unsigned(checkNumber(l, arg, "format")), 10), "")
+		out = v.integer(out, strconv.FormatUint(unsigned(checkNumber(l, arg)), 10), "")
 	case 'o', 'x', 'X':
-		return v.based(out, unsigned(checkNumber(l, arg, "format")))
+		out = v.based(out, unsigned(checkNumber(l, arg)))
 	case 'e', 'E', 'f', 'g', 'G':
-		return v.float(out, float64(checkNumber(l, arg, "format")))
+		out = v.float(out, checkNumber(l, arg))
 	case 'q':
-		return appendQuoted(out, checkString(l, arg, "format"))
+		addQuoted(o, checkString(l, arg))
+		return
 	case 's':
-		text := inC(checkString(l, arg, "format"), v.precision >= 0)
+		text := checkString(l, arg)
 		if v.precision >= 0 && v.precision < len(text) {
 			text = text[:v.precision]
 		}
-		return v.pad(out, "", text, false)
+		text = inC(text, v.precision >= 0)
+		if len(text) >= v.width {
+			o.add(text)
+			return
+		}
+		out = v.pad(out, "", text, false)
+	default:
+		l.Raise("invalid option '%%%s' to 'format'", strings.TrimRight(string(v.kind), "\x00"))
 	}
-	raise(l, "invalid option '%%%s' to 'format'", strings.TrimRight(string(v.kind), "\x00"))
-	return out
+	o.text = out
+}
+
+// charOf converts as C on amd64: what is no int is the smallest, whose lowest byte is 0.
+func charOf(f float64) byte {
+	if f > math.MinInt32-1 && f < math.MaxInt32+1 {
+		return byte(int(f))
+	}
+	return 0
 }
 
 // inC is a text as C's sprintf sees it, to which it ends at a NUL. Lua gives it those of
@@ -141,11 +150,14 @@ func inC(text string, always bool) string {
 }
 
 // unsigned converts as C on amd64: negative numbers wrap.
-func unsigned(f glua.LNumber) uint64 {
-	if f >= 1<<63 && f < 1<<64 {
+func unsigned(f float64) uint64 {
+	switch {
+	case f >= 1<<64:
+		return 0
+	case f >= 1<<63:
 		return uint64(f)
 	}
-	return uint64(toInt64(f))
+	return uint64(lua51.ToInt64(f))
 }
 
 func (v verb) has(flag byte) bool { return strings.IndexByte(v.flags, flag) >= 0 }
@@ -178,7 +190,7 @@ func (v verb) pad(out []byte, prefix, body string, zeros bool) []byte {
 }
 
 func (v verb) integer(out []byte, digits, sign string) []byte {
-	if v.precision == 0 && digits == "0" {
+	if v.precision == 0 && digits == "0" && (v.kind != 'o' || !v.has('#')) {
 		digits = ""
 	}
 	if missing := v.precision - len(digits); missing > 0 {
@@ -234,19 +246,20 @@ func (v verb) float(out []byte, f float64) []byte {
 	return v.pad(out, sign, body, true)
 }
 
-func appendQuoted(out []byte, text string) []byte {
-	out = append(out, '"')
+func addQuoted(o *output, text string) {
+	o.text = append(o.text, '"')
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
 		case '"', '\\', '\n':
-			out = append(out, '\\', c)
+			o.text = append(o.text, '\\', c)
 		case '\r':
-			out = append(out, "\\r"...)
+			o.text = append(o.text, "\\r"...)
 		case 0:
-			out = append(out, "\\000"...)
+			o.text = append(o.text, "\\000"...)
 		default:
-			out = append(out, c)
+			o.text = append(o.text, c)
 		}
+		o.tidy()
 	}
-	return append(out, '"')
+	o.text = append(o.text, '"')
 }

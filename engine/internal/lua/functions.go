@@ -1,10 +1,9 @@
 package lua
 
 import (
-	"maps"
 	"strings"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 )
@@ -40,7 +39,7 @@ type Function struct {
 	Flags       Flags
 	Library     *Library
 
-	fn *glua.LFunction
+	fn *lua51.Function
 }
 
 // NewFunctions gives an interpreter without libraries; see New for log.
@@ -90,10 +89,7 @@ func (f *Functions) Forget(library *Library) {
 
 // Close forgets all libraries and frees the interpreter.
 func (f *Functions) Close() {
-	if f.state != nil {
-		f.state.l.Close()
-		f.state = nil
-	}
+	f.state = nil
 }
 
 // Run calls a function and appends its reply, or an error, to out.
@@ -138,56 +134,42 @@ func (library *Library) find(name string) *Function {
 
 // loadLibrary runs a library's text. It reports whether the interpreter can go on.
 func (s *state) loadLibrary(h Host, library *Library) (usable bool, err error) {
-	proto, err := s.compile(library.Code, functionChunk)
+	proto, err := s.compile(library.Code, functionChunk, nil)
 	if err != nil {
 		return true, Error("ERR Error compiling function: " + err.Error())
 	}
-	s.show(s.loadGlobals)
+	s.vm.SetGlobals(s.loadGlobals)
 	s.loading, library.owner = library, s
-	s.begin(h, s.l.NewFunctionFromProto(proto))
-	err = s.protected(func() error { return nil })
+	s.begin(h, s.vm.Load(proto))
+	defer s.end()
+	thrown, usable := s.protected(func() {
+		s.l.Push(s.main.Value())
+		s.l.Call(0, 0)
+	})
 	s.loading = nil
-	s.show(s.callGlobals)
-	if err == nil {
-		return s.end(nil), nil
+	s.vm.SetGlobals(s.callGlobals)
+	if thrown == nil {
+		return usable, nil
 	}
-	message := s.failure(err)
 	for _, fn := range library.Functions {
 		delete(s.kept, fn.fn)
 	}
-	return s.end(err), Error("ERR Error registering functions: " + message)
-}
-
-// show exchanges the globals.
-func (s *state) show(globals map[string]glua.LValue) {
-	for name := range s.callGlobals {
-		s.globals.RawSetString(name, glua.LNil)
-	}
-	for name, v := range globals {
-		s.globals.RawSetString(name, v)
-	}
+	return usable, Error("ERR Error registering functions: " + s.failure(thrown))
 }
 
 // openLoading prepares the globals that a library sees while it is loaded.
 func (s *state) openLoading() {
-	s.kept = map[*glua.LFunction]struct{}{}
-	s.status.lasting, s.arrays.lasting = true, true
-	s.callGlobals = map[string]glua.LValue{}
-	for k, v := s.globals.Next(glua.LNil); k != glua.LNil; k, v = s.globals.Next(k) {
-		s.callGlobals[string(k.(glua.LString))] = v
-	}
-	redis := s.l.CreateTable(0, 8)
-	redis.RawSetString("register_function", s.function(s.registerFunction))
-	s.loadGlobals = map[string]glua.LValue{concatName: s.callGlobals[concatName], watchName: s.callGlobals[watchName]}
-	for name, v := range maps.All(s.callGlobals) {
-		member, ok := strings.CutPrefix(name, "redis.")
-		if ok && (strings.EqualFold(member, "log") || strings.HasPrefix(member, "LOG_") || strings.HasPrefix(member, "REDIS_")) {
-			redis.RawSetString(member, v)
-			s.loadGlobals[name] = v
+	s.kept = map[*lua51.Function]struct{}{}
+	s.callGlobals = s.vm.Globals()
+	redis := library{"register_function": s.function(s.registerFunction)}
+	for key, v := range s.l.All(s.callGlobals.GetString("redis").AsTable()) {
+		member, _ := key.AsString()
+		if strings.EqualFold(member, "log") || strings.HasPrefix(member, "LOG_") || strings.HasPrefix(member, "REDIS_") {
+			redis[member] = v
 		}
 	}
-	meta := s.l.CreateTable(0, 1)
-	meta.RawSetString("__index", s.function(s.unknownGlobal))
-	redis.Metatable = meta
-	s.loadGlobals["redis"] = s.face(redis)
+	s.loadGlobals = s.vm.NewTable(0, 1)
+	s.loadGlobals.SetString(s.vm, "redis", s.table(redis, s.guard()).Value())
+	s.loadGlobals.SetMeta(s.guard())
+	s.loadGlobals.Protect()
 }

@@ -3,6 +3,7 @@ package lua
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 )
@@ -25,6 +26,8 @@ func (h *fakeHost) Permits(args [][]byte) (permitted, known bool) {
 }
 
 func (h *fakeHost) Record(bool) {}
+
+func (h *fakeHost) Heavy(int64) {}
 
 func (h *fakeHost) Interrupt(steps int) (stop string) {
 	if h.steps += steps; h.lasts > 0 && h.steps > h.lasts {
@@ -139,5 +142,22 @@ func (h *fakeHost) typed(kind string, out *resp.Writer) {
 		out.Bool(kind == "true")
 	case "verbatim":
 		out.Verbatim("txt", "This is a verbatim\nstring")
+	}
+}
+
+// Beside does the work in a goroutine, as the engine does.
+func (h *fakeHost) Beside(work func()) (ended func() bool) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work()
+	}()
+	return func() bool {
+		select {
+		case <-done:
+			return true
+		case <-time.After(time.Millisecond):
+			return false
+		}
 	}
 }

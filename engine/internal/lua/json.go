@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 )
 
 // The library cjson, in the behaviour of lua-cjson 2.1 as Redis carries it.
 // Its settings last for one script; Redis keeps them until it restarts.
 
 // jsonNull is cjson.null: a value that is its own kind of nothing.
-var jsonNull = &glua.LUserData{Metatable: glua.LNil}
+var jsonNull = lua51.Null
 
 // maxJSONDepth bounds what a script may set: nesting takes Go's stack.
 const maxJSONDepth = 100000
@@ -38,236 +38,236 @@ func (c *jsonConfig) reset() {
 func (s *state) jsonLibrary() library {
 	s.json.reset()
 	members := s.jsonFunctions(&s.json)
-	members["new"] = s.function(func(l *glua.LState) int {
+	members["new"] = s.function(func(l *lua51.Thread) int {
 		config := new(jsonConfig)
 		config.reset()
-		t := l.CreateTable(0, 16)
+		t := s.vm.NewTable(0, 16)
 		for name, value := range s.jsonFunctions(config) {
-			t.RawSetString(name, value)
+			t.SetString(s.vm, name, value)
 		}
-		l.Push(t)
+		l.PushTable(t)
 		return 1
 	})
 	return members
 }
 
 func (s *state) jsonFunctions(c *jsonConfig) library {
-	members := s.functions(map[string]glua.LGFunction{
-		"encode":                  func(l *glua.LState) int { return s.jsonEncode(l, c) },
-		"decode":                  func(l *glua.LState) int { return s.jsonDecode(l, c) },
-		"encode_sparse_array":     func(l *glua.LState) int { return jsonSparse(l, c) },
-		"encode_max_depth":        jsonInteger("encode_max_depth", &c.encodeDepth, 1, 1<<31-1),
-		"decode_max_depth":        jsonInteger("decode_max_depth", &c.decodeDepth, 1, 1<<31-1),
-		"encode_number_precision": jsonInteger("encode_number_precision", &c.precision, 1, 14),
-		"encode_keep_buffer":      jsonSwitch("encode_keep_buffer", &c.keepBuffer),
-		"decode_invalid_numbers":  jsonSwitch("decode_invalid_numbers", &c.decodeInvalid),
-		"encode_invalid_numbers":  func(l *glua.LState) int { return jsonInvalid(l, c) },
+	members := s.functions(map[string]lua51.GoFunction{
+		"encode":                  func(l *lua51.Thread) int { return s.jsonEncode(l, c) },
+		"decode":                  func(l *lua51.Thread) int { return s.jsonDecode(l, c) },
+		"encode_sparse_array":     func(l *lua51.Thread) int { return jsonSparse(l, c) },
+		"encode_max_depth":        jsonInteger(&c.encodeDepth, 1, 1<<31-1),
+		"decode_max_depth":        jsonInteger(&c.decodeDepth, 1, 1<<31-1),
+		"encode_number_precision": jsonInteger(&c.precision, 1, 14),
+		"encode_keep_buffer":      jsonSwitch(&c.keepBuffer),
+		"decode_invalid_numbers":  jsonSwitch(&c.decodeInvalid),
+		"encode_invalid_numbers":  func(l *lua51.Thread) int { return jsonInvalid(l, c) },
 	})
 	members["null"] = jsonNull
-	members["_NAME"] = glua.LString("cjson")
-	members["_VERSION"] = glua.LString("2.1.0")
+	members["_NAME"] = lua51.String("cjson")
+	members["_VERSION"] = lua51.String("2.1.0")
 	return members
 }
 
 // jsonArguments checks that a setting got at most n arguments.
-func jsonArguments(l *glua.LState, n int, function string) {
-	if l.GetTop() > n {
-		argError(l, n+1, function, "found too many arguments")
+func jsonArguments(l *lua51.Thread, n int) {
+	if l.Top() > n {
+		l.ArgError(n+1, "found too many arguments")
 	}
 }
 
-func jsonInteger(function string, setting *int, lowest, highest int) glua.LGFunction {
-	return func(l *glua.LState) int {
-		jsonArguments(l, 1, function)
-		jsonOption(l, 1, function, setting, lowest, highest)
-		l.Push(glua.LNumber(*setting))
+func jsonInteger(setting *int, lowest, highest int) lua51.GoFunction {
+	return func(l *lua51.Thread) int {
+		jsonArguments(l, 1)
+		jsonOption(l, 1, setting, lowest, highest)
+		l.PushInt(*setting)
 		return 1
 	}
 }
 
-func jsonOption(l *glua.LState, n int, function string, setting *int, lowest, highest int) {
-	if l.Get(n) == glua.LNil {
+func jsonOption(l *lua51.Thread, n int, setting *int, lowest, highest int) {
+	if l.Arg(n).IsNil() {
 		return
 	}
-	value := checkInt(l, n, function)
+	value := checkInt32(l, n)
 	if value < lowest || value > highest {
-		argError(l, n, function, fmt.Sprintf("expected integer between %d and %d", lowest, highest))
+		l.ArgError(n, fmt.Sprintf("expected integer between %d and %d", lowest, highest))
 	}
 	*setting = value
 }
 
-func jsonSwitch(function string, setting *bool) glua.LGFunction {
-	return func(l *glua.LState) int {
-		jsonArguments(l, 1, function)
-		jsonBool(l, 1, function, setting)
-		l.Push(glua.LBool(*setting))
+func jsonSwitch(setting *bool) lua51.GoFunction {
+	return func(l *lua51.Thread) int {
+		jsonArguments(l, 1)
+		jsonBool(l, 1, setting)
+		l.Push(lua51.Bool(*setting))
 		return 1
 	}
 }
 
-func jsonBool(l *glua.LState, n int, function string, setting *bool) {
-	switch v := l.Get(n).(type) {
-	case *glua.LNilType:
-	case glua.LBool:
-		*setting = bool(v)
+func jsonBool(l *lua51.Thread, n int, setting *bool) {
+	switch v := l.Arg(n); v.Kind() {
+	case lua51.KindNil:
+	case lua51.KindBool:
+		*setting = v.Truth()
 	default:
-		text := checkString(l, n, function)
+		text := checkString(l, n)
 		if text != "on" && text != "off" {
-			argError(l, n, function, "invalid option '"+text+"'")
+			l.ArgError(n, "invalid option '"+inLine(text)+"'")
 		}
 		*setting = text == "on"
 	}
 }
 
-func jsonSparse(l *glua.LState, c *jsonConfig) int {
-	const function = "encode_sparse_array"
-	jsonArguments(l, 3, function)
-	jsonBool(l, 1, function, &c.sparseConvert)
-	jsonOption(l, 2, function, &c.sparseRatio, 0, 1<<31-1)
-	jsonOption(l, 3, function, &c.sparseSafe, 0, 1<<31-1)
-	l.Push(glua.LBool(c.sparseConvert))
-	l.Push(glua.LNumber(c.sparseRatio))
-	l.Push(glua.LNumber(c.sparseSafe))
+func jsonSparse(l *lua51.Thread, c *jsonConfig) int {
+	jsonArguments(l, 3)
+	jsonBool(l, 1, &c.sparseConvert)
+	jsonOption(l, 2, &c.sparseRatio, 0, 1<<31-1)
+	jsonOption(l, 3, &c.sparseSafe, 0, 1<<31-1)
+	l.Push(lua51.Bool(c.sparseConvert))
+	l.PushInt(c.sparseRatio)
+	l.PushInt(c.sparseSafe)
 	return 3
 }
 
-func jsonInvalid(l *glua.LState, c *jsonConfig) int {
-	const function = "encode_invalid_numbers"
-	jsonArguments(l, 1, function)
-	switch v := l.Get(1).(type) {
-	case *glua.LNilType:
-	case glua.LBool:
+func jsonInvalid(l *lua51.Thread, c *jsonConfig) int {
+	jsonArguments(l, 1)
+	switch v := l.Arg(1); v.Kind() {
+	case lua51.KindNil:
+	case lua51.KindBool:
 		c.encodeInvalid = 0
-		if v {
+		if v.Truth() {
 			c.encodeInvalid = 1
 		}
 	default:
-		text := checkString(l, 1, function)
+		text := checkString(l, 1)
 		choice := map[string]int{"off": 0, "on": 1, "null": 2}
 		n, ok := choice[text]
 		if !ok {
-			argError(l, 1, function, "invalid option '"+text+"'")
+			l.ArgError(1, "invalid option '"+inLine(text)+"'")
 		}
 		c.encodeInvalid = n
 	}
 	if c.encodeInvalid == 2 {
-		l.Push(glua.LString("null"))
+		l.Push(lua51.String("null"))
 	} else {
-		l.Push(glua.LBool(c.encodeInvalid == 1))
+		l.Push(lua51.Bool(c.encodeInvalid == 1))
 	}
 	return 1
 }
 
-func (s *state) jsonEncode(l *glua.LState, c *jsonConfig) int {
-	if l.GetTop() != 1 {
-		argError(l, 1, "encode", "expected 1 argument")
+func (s *state) jsonEncode(l *lua51.Thread, c *jsonConfig) int {
+	if l.Top() != 1 {
+		l.ArgError(1, "expected 1 argument")
 	}
-	e := jsonEncoder{state: s, l: l, config: c}
-	e.value(l.Get(1), 0)
-	s.meter.reserve(l, len(e.out))
-	l.Push(glua.LString(e.out))
+	e := jsonEncoder{l: l, config: c, out: s.output(l)}
+	e.value(l.Arg(1), 0)
+	l.Push(e.out.value())
 	return 1
 }
 
 type jsonEncoder struct {
-	state  *state
-	l      *glua.LState
+	l      *lua51.Thread
 	config *jsonConfig
-	out    []byte
+	out    output
 }
 
-func (e *jsonEncoder) value(v glua.LValue, depth int) {
-	switch v := v.(type) {
-	case glua.LString:
-		e.text(string(v))
-	case glua.LNumber:
+func (e *jsonEncoder) add(text string) { e.out.text = append(e.out.text, text...) }
+
+func (e *jsonEncoder) value(v lua51.Value, depth int) {
+	e.l.Pass(1)
+	e.out.tidy()
+	switch v.Kind() {
+	case lua51.KindString:
+		text, _ := v.AsString()
+		e.text(text)
+	case lua51.KindNumber:
 		e.number(v)
-	case glua.LBool:
-		if v {
-			e.out = append(e.out, "true"...)
+	case lua51.KindBool:
+		if v.Truth() {
+			e.add("true")
 		} else {
-			e.out = append(e.out, "false"...)
+			e.add("false")
 		}
-	case *glua.LTable:
-		e.table(e.state.unwrap(v), depth+1)
-	case *glua.LNilType:
-		e.out = append(e.out, "null"...)
-	case *glua.LUserData:
-		if v != jsonNull {
-			e.refuse(v, "type not supported")
-		}
-		e.out = append(e.out, "null"...)
+	case lua51.KindTable:
+		e.table(v.AsTable(), depth+1)
+	case lua51.KindNil, lua51.KindUser:
+		e.add("null")
 	default:
 		e.refuse(v, "type not supported")
 	}
-	if len(e.out) > maxTextBytes {
-		raise(e.l, noMemory)
-	}
 }
 
-func (e *jsonEncoder) refuse(v glua.LValue, reason string) {
-	raise(e.l, "Cannot serialise %s: %s", v.Type().String(), reason)
+func (e *jsonEncoder) refuse(v lua51.Value, reason string) {
+	e.l.Raise("Cannot serialise %s: %s", v.TypeName(), reason)
 }
 
-func (e *jsonEncoder) number(f glua.LNumber) {
+func (e *jsonEncoder) number(v lua51.Value) {
+	f, _ := v.AsNumber()
 	if f != f || f-f != 0 {
 		switch e.config.encodeInvalid {
 		case 0:
-			e.refuse(f, "must not be NaN or Inf")
+			e.refuse(v, "must not be NaN or Inf")
 		case 2:
-			e.out = append(e.out, "null"...)
+			e.add("null")
 			return
 		}
 		if f != f {
-			e.out = append(e.out, "nan"...)
+			e.add("nan")
 			return
 		}
 	}
-	e.out = appendG(e.out, float64(f), e.config.precision)
+	e.out.text = lua51.AppendG(e.out.text, f, e.config.precision)
 }
 
 const hexDigits = "0123456789abcdef"
 
 func (e *jsonEncoder) text(text string) {
-	e.out = append(e.out, '"')
+	out := append(e.out.text, '"')
 	for i := 0; i < len(text); i++ {
 		c := text[i]
-		if at := strings.IndexByte("\"\\/\b\t\n\f\r", c); at >= 0 {
-			e.out = append(e.out, '\\', "\"\\/btnfr"[at])
-		} else if c < 32 || c == 127 {
-			e.out = append(e.out, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		} else {
-			e.out = append(e.out, c)
+		switch {
+		case c >= 32 && c != '"' && c != '\\' && c != '/' && c != 127:
+			out = append(out, c)
+		case strings.IndexByte("\"\\/\b\t\n\f\r", c) >= 0:
+			out = append(out, '\\', "\"\\/btnfr"[strings.IndexByte("\"\\/\b\t\n\f\r", c)])
+		default:
+			out = append(out, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+		if len(out) >= longBytes {
+			e.out.text = out
+			e.out.flush()
+			out = e.out.text
 		}
 	}
-	e.out = append(e.out, '"')
+	e.out.text = append(out, '"')
 }
 
-func (e *jsonEncoder) table(t *glua.LTable, depth int) {
-	e.state.meter.pass(e.l, 1)
+func (e *jsonEncoder) table(t *lua51.Table, depth int) {
 	if depth > min(e.config.encodeDepth, maxJSONDepth) {
-		raise(e.l, "Cannot serialise, excessive nesting (%d)", depth)
+		e.l.Raise("Cannot serialise, excessive nesting (%d)", depth)
 	}
 	if n := e.arrayLength(t); n > 0 {
-		e.out = append(e.out, '[')
+		e.add("[")
 		for i := 1; i <= n; i++ {
 			if i > 1 {
-				e.out = append(e.out, ',')
+				e.add(",")
 			}
-			e.value(t.RawGet(glua.LNumber(i)), depth)
+			e.value(t.GetInt(i), depth)
 		}
-		e.out = append(e.out, ']')
+		e.add("]")
 		return
 	}
 	e.object(t, depth)
 }
 
 // arrayLength gives 0 for what is to be an object.
-func (e *jsonEncoder) arrayLength(t *glua.LTable) int {
+func (e *jsonEncoder) arrayLength(t *lua51.Table) int {
 	longest, items := 0, 0
-	for k, _ := t.Next(glua.LNil); k != glua.LNil; k, _ = t.Next(k) {
-		f, ok := k.(glua.LNumber)
-		if !ok || f < 1 || f != glua.LNumber(int(f)) {
+	for k := range e.l.All(t) {
+		e.l.Pass(1)
+		f, ok := k.AsNumber()
+		if !ok || f < 1 || f != float64(int(f)) {
 			return 0
 		}
 		longest = max(longest, int(f))
@@ -276,33 +276,34 @@ func (e *jsonEncoder) arrayLength(t *glua.LTable) int {
 	c := e.config
 	if c.sparseRatio > 0 && longest > items*c.sparseRatio && longest > c.sparseSafe {
 		if !c.sparseConvert {
-			e.refuse(t, "excessively sparse array")
+			e.refuse(t.Value(), "excessively sparse array")
 		}
 		return 0
 	}
 	return longest
 }
 
-func (e *jsonEncoder) object(t *glua.LTable, depth int) {
-	e.out = append(e.out, '{')
+func (e *jsonEncoder) object(t *lua51.Table, depth int) {
+	e.add("{")
 	first := true
-	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
+	for k, v := range e.l.All(t) {
 		if !first {
-			e.out = append(e.out, ',')
+			e.add(",")
 		}
 		first = false
-		switch k := k.(type) {
-		case glua.LString:
-			e.text(string(k))
-		case glua.LNumber:
-			e.out = append(e.out, '"')
+		switch k.Kind() {
+		case lua51.KindString:
+			text, _ := k.AsString()
+			e.text(text)
+		case lua51.KindNumber:
+			e.add("\"")
 			e.number(k)
-			e.out = append(e.out, '"')
+			e.add("\"")
 		default:
 			e.refuse(k, "table key must be a number or string")
 		}
-		e.out = append(e.out, ':')
+		e.add(":")
 		e.value(v, depth)
 	}
-	e.out = append(e.out, '}')
+	e.add("}")
 }

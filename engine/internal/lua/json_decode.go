@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 )
 
 // The decoder reads token by token; the names of the tokens are part of the
@@ -15,28 +15,30 @@ type jsonToken struct {
 	at   int // offset of its first byte
 	text string
 	num  float64
+
+	value lua51.Value // of a string
 }
 
 type jsonDecoder struct {
 	state  *state
-	l      *glua.LState
+	l      *lua51.Thread
 	config *jsonConfig
 	text   string
 	at     int
 	depth  int
 }
 
-func (s *state) jsonDecode(l *glua.LState, c *jsonConfig) int {
-	if l.GetTop() != 1 {
-		argError(l, 1, "decode", "expected 1 argument")
+func (s *state) jsonDecode(l *lua51.Thread, c *jsonConfig) int {
+	if l.Top() != 1 {
+		l.ArgError(1, "expected 1 argument")
 	}
-	text := checkString(l, 1, "decode")
+	text := checkString(l, 1)
 	if len(text) >= 2 && (text[0] == 0 || text[1] == 0) {
-		raise(l, "JSON parser does not support UTF-16 or UTF-32")
+		l.Raise("JSON parser does not support UTF-16 or UTF-32")
 	}
+	l.PassBytes(len(text))
 	text, _, _ = strings.Cut(text, "\x00") // where it ends in C
 	d := jsonDecoder{state: s, l: l, config: c, text: text}
-	defer s.meter.release()
 	v := d.value(d.next())
 	if end := d.next(); end.kind != "T_END" {
 		d.expected("the end", end)
@@ -50,19 +52,18 @@ func (d *jsonDecoder) expected(what string, t jsonToken) {
 	if t.kind == "T_ERROR" {
 		found = t.text
 	}
-	raise(d.l, "Expected %s but found %s at character %d", what, found, t.at+1)
+	d.l.Raise("Expected %s but found %s at character %d", what, found, t.at+1)
 }
 
-func (d *jsonDecoder) value(t jsonToken) glua.LValue {
-	d.state.meter.pass(d.l, 1)
-	d.state.meter.hold(d.l, slotBytes+len(t.text))
+func (d *jsonDecoder) value(t jsonToken) lua51.Value {
+	d.l.Pass(1)
 	switch t.kind {
 	case "T_STRING":
-		return glua.LString(t.text)
+		return t.value
 	case "T_NUMBER":
-		return glua.LNumber(t.num)
+		return lua51.Number(t.num)
 	case "T_BOOLEAN":
-		return glua.LBool(t.text == "true")
+		return lua51.Bool(t.text == "true")
 	case "T_NULL":
 		return jsonNull
 	case "T_OBJ_BEGIN":
@@ -71,39 +72,48 @@ func (d *jsonDecoder) value(t jsonToken) glua.LValue {
 		return d.array()
 	}
 	d.expected("value", t)
-	return glua.LNil
+	return lua51.Nil
+}
+
+// open begins a table. It is on the stack until close, so that it is weighed.
+func (d *jsonDecoder) open() *lua51.Table {
+	t := d.state.vm.NewTable(0, 0)
+	d.l.PushTable(t)
+	return t
+}
+
+func (d *jsonDecoder) close(t *lua51.Table) lua51.Value {
+	d.depth--
+	d.l.Pop()
+	return t.Value()
 }
 
 func (d *jsonDecoder) descend() {
 	d.depth++
 	if d.depth > min(d.config.decodeDepth, maxJSONDepth) {
-		raise(d.l, "Found too many nested data structures (%d) at character %d", d.depth, d.at)
+		d.l.Raise("Found too many nested data structures (%d) at character %d", d.depth, d.at)
 	}
 }
 
-func (d *jsonDecoder) object() glua.LValue {
+func (d *jsonDecoder) object() lua51.Value {
 	d.descend()
-	d.state.meter.hold(d.l, 2*tableBytes)
-	t := d.l.CreateTable(0, 4)
+	t := d.open()
 	token := d.next()
 	if token.kind == "T_OBJ_END" {
-		d.depth--
-		return t
+		return d.close(t)
 	}
 	for {
 		if token.kind != "T_STRING" {
 			d.expected("object key string", token)
 		}
-		key := token.text
+		key := token.value
 		if token = d.next(); token.kind != "T_COLON" {
 			d.expected("colon", token)
 		}
-		d.state.meter.hold(d.l, 8*slotBytes+len(key))
-		t.RawSetString(key, d.value(d.next()))
+		t.Set(d.state.vm, key, d.value(d.next()))
 		token = d.next()
 		if token.kind == "T_OBJ_END" {
-			d.depth--
-			return t
+			return d.close(t)
 		}
 		if token.kind != "T_COMMA" {
 			d.expected("comma or object end", token)
@@ -112,21 +122,18 @@ func (d *jsonDecoder) object() glua.LValue {
 	}
 }
 
-func (d *jsonDecoder) array() glua.LValue {
+func (d *jsonDecoder) array() lua51.Value {
 	d.descend()
-	d.state.meter.hold(d.l, 2*tableBytes)
-	t := d.l.CreateTable(4, 0)
+	t := d.open()
 	token := d.next()
 	if token.kind == "T_ARR_END" {
-		d.depth--
-		return t
+		return d.close(t)
 	}
 	for i := 1; ; i++ {
-		t.RawSetInt(i, d.value(token))
+		t.SetInt(d.state.vm, i, d.value(token))
 		token = d.next()
 		if token.kind == "T_ARR_END" {
-			d.depth--
-			return t
+			return d.close(t)
 		}
 		if token.kind != "T_COMMA" {
 			d.expected("comma or array end", token)
@@ -135,13 +142,16 @@ func (d *jsonDecoder) array() glua.LValue {
 	}
 }
 
-var jsonSigns = map[byte]string{
+// jsonSigns are the names of the tokens of one byte.
+var jsonSigns = [256]string{
 	'{': "T_OBJ_BEGIN", '}': "T_OBJ_END", '[': "T_ARR_BEGIN", ']': "T_ARR_END", ',': "T_COMMA", ':': "T_COLON",
 }
 
 func (d *jsonDecoder) next() jsonToken {
 	for d.at < len(d.text) && strings.IndexByte(" \t\n\r", d.text[d.at]) >= 0 {
-		d.at++
+		if d.at++; d.at&0xfff == 0 {
+			d.l.Pass(0x1000)
+		}
 	}
 	start := d.at
 	if start >= len(d.text) {
@@ -158,10 +168,13 @@ func (d *jsonDecoder) next() jsonToken {
 	if c == '-' || isDigit(c) || c == '+' && d.config.decodeInvalid {
 		return d.numberToken()
 	}
-	for word, kind := range map[string]string{"true": "T_BOOLEAN", "false": "T_BOOLEAN", "null": "T_NULL"} {
+	for _, word := range [...]string{"true", "false", "null"} {
 		if strings.HasPrefix(d.text[start:], word) {
 			d.at += len(word)
-			return jsonToken{kind: kind, at: start, text: word}
+			if word == "null" {
+				return jsonToken{kind: "T_NULL", at: start}
+			}
+			return jsonToken{kind: "T_BOOLEAN", at: start, text: word}
 		}
 	}
 	if d.config.decodeInvalid && strings.IndexByte("iInN", c) >= 0 {
@@ -180,12 +193,12 @@ func (d *jsonDecoder) numberToken() jsonToken {
 	if !d.config.decodeInvalid && invalidNumber(rest) {
 		return jsonToken{kind: "T_ERROR", at: start, text: "invalid number"}
 	}
-	f, n := numberPrefix(rest)
-	if n == 0 {
+	f, n := lua51.NumberPrefix(rest[:min(len(rest), lua51.MaxNumberText+1)])
+	if n == 0 || n > lua51.MaxNumberText {
 		return jsonToken{kind: "T_ERROR", at: start, text: "invalid number"}
 	}
 	d.at += n
-	return jsonToken{kind: "T_NUMBER", at: start, num: float64(f)}
+	return jsonToken{kind: "T_NUMBER", at: start, num: f}
 }
 
 // invalidNumber says whether what begins as a number is one that JSON does not
@@ -204,12 +217,25 @@ func invalidNumber(text string) bool {
 
 func (d *jsonDecoder) stringToken() jsonToken {
 	start := d.at
-	var out []byte
-	for i := start + 1; i < len(d.text); i++ {
+	end := start + 1 // most have nothing to replace
+	for end < len(d.text) && d.text[end] != '"' && d.text[end] != '\\' {
+		if end++; end&0xfff == 0 {
+			d.l.Pass(0x1000 / movedPerStep)
+		}
+	}
+	if end < len(d.text) && d.text[end] == '"' {
+		d.at = end + 1
+		d.l.PassBytes(end - start)
+		return jsonToken{kind: "T_STRING", at: start, value: d.state.piece(d.text, start+1, end)}
+	}
+	out := d.state.output(d.l)
+	out.add(d.text[start+1 : min(end, len(d.text))])
+	for i := end; i < len(d.text); i++ {
+		out.tidy()
 		switch c := d.text[i]; c {
 		case '"':
 			d.at = i + 1
-			return jsonToken{kind: "T_STRING", at: start, text: string(out)}
+			return jsonToken{kind: "T_STRING", at: start, value: out.value()}
 		case '\\':
 			i++
 			if i < len(d.text) && d.text[i] == 'u' {
@@ -217,7 +243,7 @@ func (d *jsonDecoder) stringToken() jsonToken {
 				if used == 0 {
 					return jsonToken{kind: "T_ERROR", at: i - 1, text: "invalid unicode escape code"}
 				}
-				out = utf8.AppendRune(out, r)
+				out.text = utf8.AppendRune(out.text, r)
 				i += used
 				continue
 			}
@@ -228,9 +254,9 @@ func (d *jsonDecoder) stringToken() jsonToken {
 			if at < 0 {
 				return jsonToken{kind: "T_ERROR", at: i - 1, text: "invalid escape code"}
 			}
-			out = append(out, "\"\\/\b\t\n\f\r"[at])
+			out.text = append(out.text, "\"\\/\b\t\n\f\r"[at])
 		default:
-			out = append(out, c)
+			out.text = append(out.text, c)
 		}
 	}
 	return jsonToken{kind: "T_ERROR", at: len(d.text), text: "unexpected end of string"}

@@ -3,13 +3,13 @@ package lua
 import (
 	"math"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 )
 
 func (s *state) mathLibrary() library {
-	members := s.functions(map[string]glua.LGFunction{
-		"atan2": math2("atan2", math.Atan2), "fmod": math2("fmod", math.Mod), "mod": math2("mod", math.Mod),
-		"pow": math2("pow", math.Pow), "frexp": mathFrexp, "modf": mathModf, "ldexp": mathLdexp,
+	members := s.functions(map[string]lua51.GoFunction{
+		"atan2": math2(math.Atan2), "fmod": math2(mod), "mod": math2(mod),
+		"pow": math2(math.Pow), "frexp": mathFrexp, "modf": mathModf, "ldexp": mathLdexp,
 		"max": mathMax, "min": mathMin, "random": s.mathRandom, "randomseed": s.mathRandomseed,
 	})
 	for name, compute := range map[string]func(float64) float64{
@@ -20,69 +20,77 @@ func (s *state) mathLibrary() library {
 		"deg":  func(x float64) float64 { return x / (math.Pi / 180) },
 		"rad":  func(x float64) float64 { return x * (math.Pi / 180) },
 	} {
-		members[name] = s.function(math1(name, compute))
+		members[name] = s.function(math1(compute))
 	}
-	members["pi"] = glua.LNumber(math.Pi)
-	members["huge"] = glua.LNumber(math.Inf(1))
+	members["pi"] = lua51.Number(math.Pi)
+	members["huge"] = lua51.Number(math.Inf(1))
 	return members
 }
 
-func math1(name string, compute func(float64) float64) glua.LGFunction {
-	return func(l *glua.LState) int {
-		l.Push(value(glua.LNumber(compute(float64(checkNumber(l, 1, name))))))
+func math1(compute func(float64) float64) lua51.GoFunction {
+	return func(l *lua51.Thread) int {
+		l.PushNumber(compute(checkNumber(l, 1)))
 		return 1
 	}
 }
 
-func math2(name string, compute func(a, b float64) float64) glua.LGFunction {
-	return func(l *glua.LState) int {
-		l.Push(glua.LNumber(compute(float64(checkNumber(l, 1, name)), float64(checkNumber(l, 2, name)))))
+func math2(compute func(a, b float64) float64) lua51.GoFunction {
+	return func(l *lua51.Thread) int {
+		l.Push(lua51.Number(compute(checkNumber(l, 1), checkNumber(l, 2))))
 		return 1
 	}
 }
 
-func mathFrexp(l *glua.LState) int {
-	fraction, exponent := math.Frexp(float64(checkNumber(l, 1, "frexp")))
-	l.Push(glua.LNumber(fraction))
-	l.Push(glua.LNumber(exponent))
+func mathFrexp(l *lua51.Thread) int {
+	fraction, exponent := math.Frexp(checkNumber(l, 1))
+	l.PushNumber(float64(fraction))
+	l.PushNumber(float64(exponent))
 	return 2
 }
 
-func mathModf(l *glua.LState) int {
-	f := float64(checkNumber(l, 1, "modf"))
+// mod is C's fmod. Where that is no number it has the sign that the processor gives it.
+func mod(x, y float64) float64 {
+	if x == x && y == y && (y == 0 || math.IsInf(x, 0)) {
+		return (x * y) / (x * y)
+	}
+	return math.Mod(x, y)
+}
+
+func mathModf(l *lua51.Thread) int {
+	f := checkNumber(l, 1)
 	whole, fraction := math.Modf(f)
 	if math.IsInf(f, 0) {
 		fraction = 0
 	}
-	l.Push(glua.LNumber(whole))
-	l.Push(glua.LNumber(fraction))
+	l.PushNumber(float64(whole))
+	l.PushNumber(float64(fraction))
 	return 2
 }
 
-func mathLdexp(l *glua.LState) int {
-	l.Push(glua.LNumber(math.Ldexp(float64(checkNumber(l, 1, "ldexp")), checkInt(l, 2, "ldexp"))))
+func mathLdexp(l *lua51.Thread) int {
+	l.Push(lua51.Number(math.Ldexp(checkNumber(l, 1), checkInt32(l, 2))))
 	return 1
 }
 
-func mathMax(l *glua.LState) int {
-	most := checkNumber(l, 1, "max")
-	for i := 2; i <= l.GetTop(); i++ {
-		if f := checkNumber(l, i, "max"); f > most {
+func mathMax(l *lua51.Thread) int {
+	most := checkNumber(l, 1)
+	for i := 2; i <= l.Top(); i++ {
+		if f := checkNumber(l, i); f > most {
 			most = f
 		}
 	}
-	l.Push(most)
+	l.PushNumber(most)
 	return 1
 }
 
-func mathMin(l *glua.LState) int {
-	least := checkNumber(l, 1, "min")
-	for i := 2; i <= l.GetTop(); i++ {
-		if f := checkNumber(l, i, "min"); f < least {
+func mathMin(l *lua51.Thread) int {
+	least := checkNumber(l, 1)
+	for i := 2; i <= l.Top(); i++ {
+		if f := checkNumber(l, i); f < least {
 			least = f
 		}
 	}
-	l.Push(least)
+	l.PushNumber(least)
 	return 1
 }
 
@@ -100,31 +108,31 @@ func (g *lcg48) next() int32 {
 	return int32(*g >> 17)
 }
 
-func (s *state) mathRandom(l *glua.LState) int {
+func (s *state) mathRandom(l *lua51.Thread) int {
 	r := float64(s.random.next()%math.MaxInt32) / math.MaxInt32
 	low, high := 1, 0
-	switch l.GetTop() {
+	switch l.Top() {
 	case 0:
-		l.Push(glua.LNumber(r))
+		l.PushNumber(float64(r))
 		return 1
 	case 1:
-		high = checkInt(l, 1, "random")
+		high = checkInt32(l, 1)
 		if high < low {
-			argError(l, 1, "random", "interval is empty")
+			l.ArgError(1, "interval is empty")
 		}
 	case 2:
-		low, high = checkInt(l, 1, "random"), checkInt(l, 2, "random")
+		low, high = checkInt32(l, 1), checkInt32(l, 2)
 		if high < low {
-			argError(l, 2, "random", "interval is empty")
+			l.ArgError(2, "interval is empty")
 		}
 	default:
-		raise(l, "wrong number of arguments")
+		l.Raise("wrong number of arguments")
 	}
-	l.Push(glua.LNumber(math.Floor(r*float64(high-low+1)) + float64(low)))
+	l.Push(lua51.Number(math.Floor(r*float64(high-low+1)) + float64(low)))
 	return 1
 }
 
-func (s *state) mathRandomseed(l *glua.LState) int {
-	s.random.seed(int32(checkInt(l, 1, "randomseed")))
+func (s *state) mathRandomseed(l *lua51.Thread) int {
+	s.random.seed(int32(checkInt(l, 1)))
 	return 0
 }

@@ -3,62 +3,73 @@ package lua
 import (
 	"encoding/binary"
 	"math"
-	"strings"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 )
 
 // The library cmsgpack, in the behaviour of lua-cmsgpack 0.4.
+
+// maxUnpackDepth bounds nested tables, which take Go's stack.
+const maxUnpackDepth = 8000
 
 // maxPackDepth is where nested tables become nil.
 const maxPackDepth = 16
 
 func (s *state) msgpackLibrary() library {
-	members := s.functions(map[string]glua.LGFunction{
+	members := s.functions(map[string]lua51.GoFunction{
 		"pack": s.pack, "unpack": s.unpackAll, "unpack_one": s.unpackOne, "unpack_limit": s.unpackLimit,
 	})
-	members["_NAME"] = glua.LString("cmsgpack")
-	members["_VERSION"] = glua.LString("lua-cmsgpack 0.4.0")
-	members["_COPYRIGHT"] = glua.LString("Copyright (C) 2012, Salvatore Sanfilippo")
-	members["_DESCRIPTION"] = glua.LString("MessagePack C implementation for Lua")
+	members["_NAME"] = lua51.String("cmsgpack")
+	members["_VERSION"] = lua51.String("lua-cmsgpack 0.4.0")
+	members["_COPYRIGHT"] = lua51.String("Copyright (C) 2012, Salvatore Sanfilippo")
+	members["_DESCRIPTION"] = lua51.String("MessagePack C implementation for Lua")
 	return members
 }
 
-func (s *state) pack(l *glua.LState) int {
-	n := l.GetTop()
+func (s *state) pack(l *lua51.Thread) int {
+	n := l.Top()
 	if n == 0 {
-		argError(l, 0, "pack", "MessagePack pack needs input.")
+		l.ArgError(0, "MessagePack pack needs input.")
 	}
-	var out []byte
+	p := packer{s.output(l)}
 	for i := 1; i <= n; i++ {
-		out = s.appendPacked(l, out, l.Get(i), 0)
+		p.value(l.Arg(i), 0)
 	}
-	s.meter.reserve(l, len(out))
-	l.Push(glua.LString(out))
+	l.Push(p.out.value())
 	return 1
 }
 
-func (s *state) appendPacked(l *glua.LState, out []byte, v glua.LValue, depth int) []byte {
-	if len(out) > maxTextBytes {
-		raise(l, noMemory)
-	}
-	switch v := v.(type) {
-	case glua.LString:
-		return append(appendLength(out, len(v), 0xa0, 32, 0xd9, 0xda, 0xdb), v...)
-	case glua.LBool:
-		if v {
-			return append(out, 0xc3)
+type packer struct{ out output }
+
+func (p *packer) value(v lua51.Value, depth int) {
+	p.out.tidy()
+	p.out.l.Pass(1)
+	out := p.out.text
+	switch v.Kind() {
+	case lua51.KindString:
+		text, _ := v.AsString()
+		p.out.text = appendLength(out, len(text), 0xa0, 32, 0xd9, 0xda, 0xdb)
+		p.out.add(text)
+		return
+	case lua51.KindBool:
+		if v.Truth() {
+			out = append(out, 0xc3)
+		} else {
+			out = append(out, 0xc2)
 		}
-		return append(out, 0xc2)
-	case glua.LNumber:
-		return appendPackedNumber(out, float64(v))
-	case *glua.LTable:
-		if depth == maxPackDepth {
-			return append(out, 0xc0)
+	case lua51.KindNumber:
+		f, _ := v.AsNumber()
+		out = appendPackedNumber(out, f)
+	case lua51.KindTable:
+		if depth < maxPackDepth {
+			p.table(v.AsTable(), depth+1)
+			return
 		}
-		return s.appendPackedTable(l, out, s.unwrap(v), depth+1)
+		out = append(out, 0xc0)
+	default:
+		out = append(out, 0xc0)
 	}
-	return append(out, 0xc0)
+	p.out.text = out
 }
 
 // appendLength writes the head of a string, array or map: short in one byte,
@@ -76,7 +87,7 @@ func appendLength(out []byte, n int, short byte, limit int, one, two, four byte)
 }
 
 func appendPackedNumber(out []byte, f float64) []byte {
-	if n := toInt64(glua.LNumber(f)); float64(n) == f && f < 1<<63 {
+	if n := lua51.ToInt64(f); float64(n) == f && f < 1<<63 {
 		return appendPackedInt(out, n)
 	}
 	if single := float32(f); float64(single) == f {
@@ -107,85 +118,84 @@ func appendPackedInt(out []byte, n int64) []byte {
 	return binary.BigEndian.AppendUint64(append(out, 0xd3), uint64(n))
 }
 
-func (s *state) appendPackedTable(l *glua.LState, out []byte, t *glua.LTable, depth int) []byte {
-	s.meter.pass(l, 1)
-	items, longest, isArray := 0, glua.LNumber(0), true
-	for k, _ := t.Next(glua.LNil); k != glua.LNil; k, _ = t.Next(k) {
+func (p *packer) table(t *lua51.Table, depth int) {
+	items, longest, isArray := 0, 0.0, true
+	for k := range p.out.l.All(t) {
+		p.out.l.Pass(1)
 		items++
-		f, ok := k.(glua.LNumber)
-		if !ok || f < 1 || f != glua.LNumber(toInt64(f)) {
+		f, ok := k.AsNumber()
+		if !ok || f < 1 || f != float64(lua51.ToInt64(f)) {
 			isArray = false
 		}
 		longest = max(longest, f)
 	}
 	if isArray && int(longest) == items {
-		out = appendLength(out, items, 0x90, 16, 0, 0xdc, 0xdd)
+		p.out.text = appendLength(p.out.text, items, 0x90, 16, 0, 0xdc, 0xdd)
 		for i := 1; i <= items; i++ {
-			out = s.appendPacked(l, out, t.RawGetInt(i), depth)
+			p.value(t.GetInt(i), depth)
 		}
-		return out
+		return
 	}
-	out = appendLength(out, items, 0x80, 16, 0, 0xde, 0xdf)
-	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
-		out = s.appendPacked(l, s.appendPacked(l, out, k, depth), v, depth)
+	p.out.text = appendLength(p.out.text, items, 0x80, 16, 0, 0xde, 0xdf)
+	for k, v := range p.out.l.All(t) {
+		p.value(k, depth)
+		p.value(v, depth)
 	}
-	return out
 }
 
-func (s *state) unpackAll(l *glua.LState) int { return s.unpackValues(l, 0, 0, "unpack") }
+func (s *state) unpackAll(l *lua51.Thread) int { return s.unpackValues(l, 0, 0) }
 
-func (s *state) unpackOne(l *glua.LState) int {
-	return s.unpackValues(l, 1, optInt(l, 2, "unpack_one", 0), "unpack_one")
+func (s *state) unpackOne(l *lua51.Thread) int {
+	return s.unpackValues(l, 1, optInt32(l, 2, 0))
 }
 
-func (s *state) unpackLimit(l *glua.LState) int {
-	return s.unpackValues(l, checkInt(l, 2, "unpack_limit"), optInt(l, 3, "unpack_limit", 0), "unpack_limit")
+func (s *state) unpackLimit(l *lua51.Thread) int {
+	return s.unpackValues(l, checkInt32(l, 2), optInt32(l, 3, 0))
 }
 
 // unpackValues unpacks up to limit values from an offset and then gives the
 // next offset first; with neither limit nor offset, all of them.
-func (s *state) unpackValues(l *glua.LState, limit, offset int, function string) int {
-	text := checkString(l, 1, function)
+func (s *state) unpackValues(l *lua51.Thread, limit, offset int) int {
+	text := checkString(l, 1)
 	if offset < 0 || limit < 0 {
-		raise(l, "Invalid request to unpack with offset of %d and limit of %d.", offset, len(text))
+		l.Raise("Invalid request to unpack with offset of %d and limit of %d.", offset, len(text))
 	}
 	if offset > len(text) {
-		raise(l, "Start offset %d greater than input length %d.", offset, len(text))
+		l.Raise("Start offset %d greater than input length %d.", offset, len(text))
 	}
 	all := limit == 0 && offset == 0
-	defer s.meter.release()
 	u := unpacker{state: s, l: l, rest: text[offset:]}
-	var values []glua.LValue
-	for len(u.rest) > 0 && (all || len(values) < limit) {
-		values = append(values, u.value(0))
-		if len(values) > maxResults {
-			raise(l, "too many results to unpack")
-		}
-	}
-	n := len(values)
+	l.SetTop(1)
 	if !all {
-		next := len(text) - len(u.rest)
-		if len(u.rest) == 0 {
-			next = -1
+		l.Push(lua51.Nil) // the next offset
+	}
+	n := 0
+	for ; len(u.rest) > 0 && (all || n < limit); n++ {
+		l.Push(u.value(0))
+		if n >= maxResults {
+			l.Raise("too many results to unpack")
 		}
-		l.Push(glua.LNumber(next))
-		n++
 	}
-	for _, v := range values {
-		l.Push(v)
+	if all {
+		return n
 	}
-	return n
+	next := len(text) - len(u.rest)
+	if len(u.rest) == 0 {
+		next = -1
+	}
+	l.Args(2)[0] = lua51.Int(next)
+	return n + 1
 }
 
 type unpacker struct {
 	state *state
-	l     *glua.LState
+	l     *lua51.Thread
 	rest  string
 }
 
 func (u *unpacker) take(n int) string {
 	if n > len(u.rest) {
-		raise(u.l, "Missing bytes in input.")
+		u.l.Raise("Missing bytes in input.")
 	}
 	text := u.rest[:n]
 	u.rest = u.rest[n:]
@@ -193,9 +203,10 @@ func (u *unpacker) take(n int) string {
 }
 
 // text takes a string that is kept.
-func (u *unpacker) text(n int) glua.LString {
-	u.state.meter.hold(u.l, n)
-	return glua.LString(strings.Clone(u.take(n)))
+func (u *unpacker) text(n int) lua51.Value {
+	b := u.l.NewBuilder(min(n, len(u.rest)))
+	b.Add(u.take(n))
+	return b.Text()
 }
 
 // number takes a big-endian unsigned integer of n bytes.
@@ -207,16 +218,15 @@ func (u *unpacker) number(n int) uint64 {
 	return v
 }
 
-func (u *unpacker) value(depth int) glua.LValue {
-	if depth > maxCallDepth {
-		raise(u.l, "Bad data format in input.")
+func (u *unpacker) value(depth int) lua51.Value {
+	if depth > maxUnpackDepth {
+		u.l.Raise("Bad data format in input.")
 	}
-	u.state.meter.pass(u.l, 1)
-	u.state.meter.hold(u.l, slotBytes)
+	u.l.Pass(1)
 	kind := u.take(1)[0]
 	switch {
 	case kind <= 0x7f:
-		return glua.LNumber(kind)
+		return lua51.Int(int(kind))
 	case kind <= 0x8f:
 		return u.table(int(kind&15), depth)
 	case kind <= 0x9f:
@@ -224,24 +234,24 @@ func (u *unpacker) value(depth int) glua.LValue {
 	case kind <= 0xbf:
 		return u.text(int(kind & 31))
 	case kind >= 0xe0:
-		return glua.LNumber(int8(kind))
+		return lua51.Int(int(int8(kind)))
 	}
 	switch kind {
 	case 0xc0:
-		return glua.LNil
+		return lua51.Nil
 	case 0xc2, 0xc3:
-		return glua.LBool(kind == 0xc3)
+		return lua51.Bool(kind == 0xc3)
 	case 0xca:
-		return glua.LNumber(math.Float32frombits(uint32(u.number(4))))
+		return lua51.Number(float64(math.Float32frombits(uint32(u.number(4)))))
 	case 0xcb:
-		return glua.LNumber(math.Float64frombits(u.number(8)))
+		return lua51.Number(math.Float64frombits(u.number(8)))
 	case 0xcc, 0xcd, 0xce:
-		return glua.LNumber(u.number(1 << (kind - 0xcc)))
+		return lua51.Number(float64(u.number(1 << (kind - 0xcc))))
 	case 0xcf: // read as signed, as lua-cmsgpack does
-		return glua.LNumber(int64(u.number(8)))
+		return lua51.Number(float64(int64(u.number(8))))
 	case 0xd0, 0xd1, 0xd2, 0xd3:
 		bits := 8 << (kind - 0xd0)
-		return glua.LNumber(int64(u.number(bits/8)) << (64 - bits) >> (64 - bits))
+		return lua51.Number(float64(int64(u.number(bits/8)) << (64 - bits) >> (64 - bits)))
 	case 0xd9, 0xda, 0xdb:
 		return u.text(int(u.number(1 << (kind - 0xd9))))
 	case 0xdc, 0xdd:
@@ -249,33 +259,35 @@ func (u *unpacker) value(depth int) glua.LValue {
 	case 0xde, 0xdf:
 		return u.table(int(u.number(2<<(kind-0xde))), depth)
 	}
-	raise(u.l, "Bad data format in input.")
-	return glua.LNil
+	u.l.Raise("Bad data format in input.")
+	return lua51.Nil
 }
 
-func (u *unpacker) array(n, depth int) glua.LValue {
-	t := u.empty(n)
+func (u *unpacker) array(n, depth int) lua51.Value {
+	t := u.open(n)
 	for i := 1; i <= n; i++ {
-		t.RawSetInt(i, u.value(depth+1))
+		t.SetInt(u.state.vm, i, u.value(depth+1))
 	}
+	u.l.Pop()
+	return t.Value()
+}
+
+// open makes a table, which is on the stack while it is filled, so that it is
+// weighed. A head can promise any number of items; room is made for few before
+// they are there.
+func (u *unpacker) open(n int) *lua51.Table {
+	t := u.state.vm.NewTable(min(n, len(u.rest), 64), 0)
+	u.l.PushTable(t)
 	return t
 }
 
-// empty makes a table. A head can promise any number of items; room is made
-// for few before they are there.
-func (u *unpacker) empty(n int) *glua.LTable {
-	u.state.meter.hold(u.l, 2*tableBytes)
-	return u.l.CreateTable(min(n, len(u.rest), 64), 0)
-}
-
-func (u *unpacker) table(n, depth int) glua.LValue {
-	t := u.empty(0)
+func (u *unpacker) table(n, depth int) lua51.Value {
+	t := u.open(0)
 	for ; n > 0; n-- {
 		key := u.value(depth + 1)
 		value := u.value(depth + 1)
-		u.state.meter.hold(u.l, 8*slotBytes)
-		u.state.reserveKey(u.l, t, key)
 		u.l.RawSet(t, key, value)
 	}
-	return t
+	u.l.Pop()
+	return t.Value()
 }

@@ -1,9 +1,12 @@
 package lua
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
+	"io"
 	"strings"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 )
 
 // The version that scripts are told, and the one whose behaviour this is.
@@ -13,17 +16,17 @@ const (
 )
 
 func (s *state) redisLibrary() library {
-	table := map[string]glua.LGFunction{
-		"call":  func(l *glua.LState) int { return s.call(l, true) },
-		"pcall": func(l *glua.LState) int { return s.call(l, false) },
+	table := map[string]lua51.GoFunction{
+		"call":  func(l *lua51.Thread) int { return s.call(l, true) },
+		"pcall": func(l *lua51.Thread) int { return s.call(l, false) },
 		"log":   s.logMessage, "setresp": s.setresp, "sha1hex": s.sha1hex,
 		"error_reply": s.errorReply, "status_reply": s.statusReply,
 		"set_repl": s.setRepl, "acl_check_cmd": s.aclCheck,
 	}
 	if s.chunk == scriptChunk {
-		table["replicate_commands"] = func(l *glua.LState) int { l.Push(glua.LTrue); return 1 }
-		table["breakpoint"] = func(l *glua.LState) int { l.Push(glua.LFalse); return 1 }
-		table["debug"] = func(*glua.LState) int { return 0 }
+		table["replicate_commands"] = func(l *lua51.Thread) int { l.Push(lua51.True); return 1 }
+		table["breakpoint"] = func(l *lua51.Thread) int { l.Push(lua51.False); return 1 }
+		table["debug"] = func(*lua51.Thread) int { return 0 }
 	}
 	members := s.functions(table)
 	for name, value := range map[string]int{
@@ -31,39 +34,43 @@ func (s *state) redisLibrary() library {
 		"REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2, "REPL_ALL": 3,
 		"REDIS_VERSION_NUM": redisVersionNumber,
 	} {
-		members[name] = glua.LNumber(value)
+		members[name] = lua51.Int(value)
 	}
-	members["REDIS_VERSION"] = glua.LString(redisVersion)
+	members["REDIS_VERSION"] = lua51.String(redisVersion)
 	return members
 }
 
 // call is redis.call and, with raise false, redis.pcall.
-func (s *state) call(l *glua.LState, raise bool) int {
+func (s *state) call(l *lua51.Thread, raise bool) int {
 	if !s.collect(l) {
-		return s.misuse(l, raise, callArguments(l))
+		return s.fail(l, raise, callArguments(l), false)
 	}
-	s.meter.left -= stepsPerCall
+	l.Pass(stepsPerCall)
 	s.reply.Reset()
 	s.host.Call(s.argv, &s.reply)
+	if cap(s.arena) > longBytes { // it is garbage before the reply is a text
+		s.arena = nil
+		clear(s.argv)
+	}
 	bytes := s.reply.Bytes()
 	if len(bytes) == 0 {
-		return s.fail(l, raise, "ERR The command gave no reply to the script")
+		return s.fail(l, raise, "ERR The command gave no reply to the script", true)
 	}
-	s.meter.reserve(l, replyFactor*len(bytes))
+	l.PassBytes(len(bytes))
 	if bytes[0] == '-' {
 		end := strings.IndexByte(string(bytes), '\r')
-		return s.fail(l, raise, string(bytes[1:end]))
+		return s.fail(l, raise, string(bytes[1:end]), true)
 	}
 	d := decoder{state: s, l: l, rest: bytes}
-	l.Push(d.value(0))
+	l.Push(d.value())
 	return 1
 }
 
-// replyFactor is what a reply grows by when it becomes values of Lua.
-const replyFactor = 8
+// stepsPerCall is what a command counts for.
+const stepsPerCall = 512
 
-func callArguments(l *glua.LState) string {
-	if l.GetTop() == 0 {
+func callArguments(l *lua51.Thread) string {
+	if l.Top() == 0 {
 		return "ERR Please specify at least one argument for this redis lib call"
 	}
 	return "ERR Lua redis lib command arguments must be strings or integers"
@@ -74,121 +81,141 @@ const maxCallBytes = 1 << 30
 
 // collect copies the arguments of a call into one buffer that is used again.
 // It reports whether all of them are strings or numbers.
-func (s *state) collect(l *glua.LState) bool {
-	n := l.GetTop()
+func (s *state) collect(l *lua51.Thread) bool {
+	args := l.Args(1)
 	s.argv, s.arena = s.argv[:0], s.arena[:0]
-	for i := 1; i <= n; i++ {
+	for _, arg := range args {
 		start := len(s.arena)
-		switch v := l.Get(i).(type) {
-		case glua.LString:
-			if len(s.arena)+len(v) > maxCallBytes {
-				raise(l, noMemory)
+		if text, ok := arg.AsString(); ok {
+			if len(s.arena)+len(text) > maxCallBytes {
+				l.OutOfMemory()
 			}
-			s.arena = append(s.arena, v...)
-		case glua.LNumber:
-			s.arena = appendG(s.arena, float64(v), 17)
-		default:
+			s.gather(l, text)
+		} else if f, ok := arg.AsNumber(); ok {
+			s.arena = lua51.AppendG(s.arena, f, 17)
+		} else {
 			return false
 		}
 		// A later append may move the buffer; this part then stays behind,
 		// unchanged, for as long as argv points to it.
 		s.argv = append(s.argv, s.arena[start:len(s.arena):len(s.arena)])
 	}
-	return n > 0
+	return len(args) > 0
 }
 
-// fail raises or returns the error of a command, which has been counted.
-func (s *state) fail(l *glua.LState, raise bool, message string) int {
-	t := errorTable(l, message)
-	t.RawSetString("ignore_error_stats_update", glua.LTrue)
-	if raise {
-		l.Error(t, 0)
+// gather adds a text to the arena, a long one piece by piece.
+func (s *state) gather(l *lua51.Thread, text string) {
+	const pieceBytes = 1 << 20
+	if need := len(s.arena) + len(text); len(text) > pieceBytes && need > cap(s.arena) {
+		old := s.arena
+		l.Charge(need)
+		for s.arena = lua51.Room(need); len(old) > 0; {
+			n := min(pieceBytes, len(old))
+			s.arena = append(s.arena, old[:n]...)
+			old = old[n:]
+			l.PassBytes(n)
+		}
 	}
-	l.Push(t)
+	for ; len(text) > pieceBytes; text = text[pieceBytes:] {
+		s.arena = append(s.arena, text[:pieceBytes]...)
+		l.PassBytes(pieceBytes)
+	}
+	s.arena = append(s.arena, text...)
+}
+
+// fail raises or returns the error of a call. That of a command has been
+// counted.
+func (s *state) fail(l *lua51.Thread, raise bool, message string, counted bool) int {
+	t := s.errorTable(message)
+	if counted {
+		t.SetString(s.vm, "ignore_error_stats_update", lua51.True)
+	}
+	if raise {
+		l.Throw(t.Value())
+	}
+	l.PushTable(t)
 	return 1
 }
 
-// misuse raises or returns the error of a call that reached no command.
-func (s *state) misuse(l *glua.LState, raise bool, message string) int {
-	t := errorTable(l, message)
-	if raise {
-		l.Error(t, 0)
-	}
-	l.Push(t)
-	return 1
-}
-
-func errorTable(l *glua.LState, message string) *glua.LTable {
-	t := l.CreateTable(0, 2)
-	t.RawSetString("err", glua.LString(message))
+func (s *state) errorTable(message string) *lua51.Table {
+	t := s.vm.NewTable(0, 2)
+	t.SetString(s.vm, "err", lua51.String(message))
 	return t
 }
 
-func (s *state) errorReply(l *glua.LState) int {
-	text, ok := l.Get(1).(glua.LString)
-	if !ok || l.GetTop() != 1 {
-		l.Push(errorTable(l, "ERR wrong number or type of arguments"))
+func (s *state) errorReply(l *lua51.Thread) int {
+	text, ok := l.Arg(1).AsString()
+	if !ok || l.Top() != 1 {
+		l.PushTable(s.errorTable("ERR wrong number or type of arguments"))
 		return 1
 	}
-	l.Push(errorTable(l, errorText(string(text))))
+	l.PushTable(s.errorTable(errorText(text)))
 	return 1
 }
 
 // errorText gives a lone word the code ERR, and takes the first of several
 // words for the code.
 func errorText(text string) string {
-	text = strings.TrimRight(strings.TrimPrefix(text, "-"), "\r\n")
-	if strings.IndexByte(text, ' ') < 0 {
-		return "ERR " + text
+	const lineEnds = "\r\n"
+	code, message, several := strings.Cut(strings.TrimRight(cText(strings.TrimPrefix(text, "-")), lineEnds), " ")
+	if !several {
+		code, message = "ERR", code
 	}
-	return text
+	return code + " " + strings.Trim(message, lineEnds)
 }
 
-func (s *state) statusReply(l *glua.LState) int {
-	text, ok := l.Get(1).(glua.LString)
-	if !ok || l.GetTop() != 1 {
-		l.Push(errorTable(l, "ERR wrong number or type of arguments"))
+func (s *state) statusReply(l *lua51.Thread) int {
+	text, ok := l.Arg(1).AsString()
+	if !ok || l.Top() != 1 {
+		l.PushTable(s.errorTable("ERR wrong number or type of arguments"))
 		return 1
 	}
-	t := l.CreateTable(0, 1)
-	t.RawSetString("ok", text)
-	l.Push(t)
+	t := l.State().NewTable(0, 1)
+	t.SetString(s.vm, "ok", lua51.String(text))
+	l.PushTable(t)
 	return 1
 }
 
 // raiseReply raises an error whose text is the whole reply.
-func raiseReply(l *glua.LState, message string) int {
-	l.Error(errorTable(l, message), 0)
+func (s *state) raiseReply(l *lua51.Thread, message string) int {
+	l.Throw(s.errorTable(message).Value())
 	return 0
 }
 
-func (s *state) sha1hex(l *glua.LState) int {
-	if l.GetTop() != 1 {
-		return raiseReply(l, "ERR wrong number of arguments")
+func (s *state) sha1hex(l *lua51.Thread) int {
+	if l.Top() != 1 {
+		return s.raiseReply(l, "ERR wrong number of arguments")
 	}
-	text, _ := toText(l.Get(1))
-	l.Push(glua.LString(SHA([]byte(text))))
+	text, _ := l.Arg(1).ToText()
+	const pieceBytes = 1 << 20
+	sum := sha1.New()
+	for ; len(text) > pieceBytes; text = text[pieceBytes:] {
+		_, _ = io.WriteString(sum, text[:pieceBytes]) // it never fails
+		l.Pass(pieceBytes / 4)
+	}
+	_, _ = io.WriteString(sum, text)
+	l.PushString(hex.EncodeToString(sum.Sum(nil)))
 	return 1
 }
 
 // maxLogBytes is about where a log line ends.
 const maxLogBytes = 64 << 10
 
-func (s *state) logMessage(l *glua.LState) int {
-	n := l.GetTop()
+func (s *state) logMessage(l *lua51.Thread) int {
+	n := l.Top()
 	if n < 2 {
-		return raiseReply(l, "ERR redis.log() requires two arguments or more.")
+		return s.raiseReply(l, "ERR redis.log() requires two arguments or more.")
 	}
-	level, ok := l.Get(1).(glua.LNumber)
+	level, ok := l.Arg(1).AsNumber()
 	if !ok {
-		return raiseReply(l, "ERR First argument must be a number (log level).")
+		return s.raiseReply(l, "ERR First argument must be a number (log level).")
 	}
 	if level < 0 || level > 3 {
-		return raiseReply(l, "ERR Invalid debug level.")
+		return s.raiseReply(l, "ERR Invalid debug level.")
 	}
 	var line strings.Builder
 	for i := 2; i <= n && line.Len() < maxLogBytes; i++ {
-		if text, ok := toText(l.Get(i)); ok {
+		if text, ok := l.Arg(i).ToText(); ok {
 			if line.Len() > 0 {
 				line.WriteByte(' ')
 			}
@@ -199,13 +226,13 @@ func (s *state) logMessage(l *glua.LState) int {
 	return 0
 }
 
-func (s *state) setresp(l *glua.LState) int {
-	if l.GetTop() != 1 {
-		return raiseReply(l, "ERR redis.setresp() requires one argument.")
+func (s *state) setresp(l *lua51.Thread) int {
+	if l.Top() != 1 {
+		return s.raiseReply(l, "ERR redis.setresp() requires one argument.")
 	}
-	version, _ := toNumber(l.Get(1))
+	version, _ := l.Arg(1).ToNumber()
 	if version != 2 && version != 3 {
-		return raiseReply(l, "ERR RESP version must be 2 or 3.")
+		return s.raiseReply(l, "ERR RESP version must be 2 or 3.")
 	}
 	s.reply.Proto = int(version)
 	return 0
@@ -213,28 +240,28 @@ func (s *state) setresp(l *glua.LState) int {
 
 // setRepl chooses where the changes of commands go: to the append-only file, to replicas.
 // Both read one log here, so they are recorded if the file is to have them.
-func (s *state) setRepl(l *glua.LState) int {
+func (s *state) setRepl(l *lua51.Thread) int {
 	const appendOnlyFile = 1
-	if l.GetTop() != 1 {
-		return raiseReply(l, "ERR redis.set_repl() requires two arguments.")
+	if l.Top() != 1 {
+		return s.raiseReply(l, "ERR redis.set_repl() requires two arguments.")
 	}
-	flags, _ := toNumber(l.Get(1))
+	flags, _ := l.Arg(1).ToNumber()
 	if int64(flags)&^3 != 0 {
-		return raiseReply(l, "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
+		return s.raiseReply(l, "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
 	}
 	s.host.Record(int64(flags)&appendOnlyFile != 0)
 	return 0
 }
 
 // aclCheck asks whether a command might be run.
-func (s *state) aclCheck(l *glua.LState) int {
+func (s *state) aclCheck(l *lua51.Thread) int {
 	if !s.collect(l) {
-		return raiseReply(l, callArguments(l))
+		return s.raiseReply(l, callArguments(l))
 	}
 	permitted, known := s.host.Permits(s.argv)
 	if !known {
-		return raiseReply(l, "ERR Invalid command passed to redis.acl_check_cmd()")
+		return s.raiseReply(l, "ERR Invalid command passed to redis.acl_check_cmd()")
 	}
-	l.Push(glua.LBool(permitted))
+	l.Push(lua51.Bool(permitted))
 	return 1
 }

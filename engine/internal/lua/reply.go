@@ -5,8 +5,9 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"unsafe"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 )
@@ -17,7 +18,7 @@ import (
 // decoder reads one reply that the host wrote.
 type decoder struct {
 	state *state
-	l     *glua.LState
+	l     *lua51.Thread
 	rest  []byte
 }
 
@@ -25,7 +26,7 @@ type decoder struct {
 func (d *decoder) line() []byte {
 	end := bytes.IndexByte(d.rest, '\r')
 	if end < 1 {
-		raise(d.l, "malformed reply")
+		d.l.Raise("malformed reply")
 	}
 	text := d.rest[1:end]
 	d.rest = d.rest[end+2:]
@@ -34,12 +35,12 @@ func (d *decoder) line() []byte {
 
 func (d *decoder) count() int {
 	text := d.line()
-	if n, ok := parseDigits(text); ok {
+	if n, ok := lua51.ParseDigits(text); ok {
 		return int(n)
 	}
 	n, err := strconv.Atoi(string(text))
 	if err != nil {
-		raise(d.l, "malformed reply")
+		d.l.Raise("malformed reply")
 	}
 	return n
 }
@@ -54,100 +55,123 @@ func (d *decoder) bulk() []byte {
 	return text
 }
 
-func (d *decoder) value(depth int) glua.LValue {
+func (d *decoder) value() lua51.Value {
 	if len(d.rest) == 0 {
-		raise(d.l, "malformed reply")
+		d.l.Raise("malformed reply")
 	}
 	switch d.rest[0] {
 	case '$':
 		if text := d.bulk(); text != nil {
-			return d.state.texts.get(text)
+			return d.text(text)
 		}
-		return glua.LFalse
+		return lua51.False
 	case ':':
 		text := d.line()
-		n, ok := parseDigits(text)
+		n, ok := lua51.ParseDigits(text)
 		if !ok {
 			n, _ = strconv.ParseInt(string(text), 10, 64)
 		}
-		return value(glua.LNumber(n))
+		return lua51.Int(int(n))
 	case '+':
-		return d.state.status.get(d.l, d.state.texts.get(d.line()))
+		t := d.state.vm.NewTable(0, 1)
+		t.SetString(d.state.vm, "ok", d.state.vm.Text(d.line()))
+		return t.Value()
 	case '-':
-		return errorTable(d.l, string(d.line()))
+		return d.state.errorTable(string(d.line())).Value()
 	case '*', '>':
-		return d.array(depth)
+		return d.array()
 	}
-	return d.value3(depth)
+	return d.value3()
+}
+
+// text makes a text of a part of the reply. One that is most of a long reply keeps
+// its memory.
+func (d *decoder) text(part []byte) lua51.Value {
+	reply := &d.state.reply
+	if len(part) < longBytes || len(part) < reply.Len()/2 {
+		return d.state.vm.Text(part)
+	}
+	d.l.Charge(cap(reply.Bytes()))
+	reply.Swap(nil)
+	return lua51.String(unsafe.String(unsafe.SliceData(part), len(part)))
 }
 
 // value3 reads what only RESP3 has.
-func (d *decoder) value3(depth int) glua.LValue {
+func (d *decoder) value3() lua51.Value {
 	switch d.rest[0] {
 	case '%':
-		return d.wrap("map", d.pairs(depth))
+		return d.wrap("map", d.pairs().Value())
 	case '~':
-		return d.wrap("set", d.members(depth))
+		return d.wrap("set", d.members().Value())
 	case ',':
 		f, _ := strconv.ParseFloat(string(d.line()), 64)
-		return d.wrap("double", glua.LNumber(f))
+		return d.wrap("double", lua51.Number(f))
 	case '#':
-		return glua.LBool(string(d.line()) == "t")
+		return lua51.Bool(string(d.line()) == "t")
 	case '_':
 		d.line()
-		return glua.LNil
+		return lua51.Nil
 	case '(':
-		return d.wrap("big_number", d.state.texts.get(d.line()))
+		return d.wrap("big_number", d.state.vm.Text(d.line()))
 	case '=':
 		text := d.bulk()
-		inner := d.l.CreateTable(0, 2)
-		inner.RawSetString("format", d.state.texts.get(text[:3]))
-		inner.RawSetString("string", d.state.texts.get(text[4:]))
-		return d.wrap("verbatim_string", inner)
+		inner := d.state.vm.NewTable(0, 2)
+		inner.SetString(d.state.vm, "format", d.state.vm.Text(text[:3]))
+		inner.SetString(d.state.vm, "string", d.state.vm.Text(text[4:]))
+		return d.wrap("verbatim_string", inner.Value())
 	}
-	raise(d.l, "malformed reply")
-	return glua.LNil
+	d.l.Raise("malformed reply")
+	return lua51.Nil
 }
 
-func (d *decoder) wrap(field string, v glua.LValue) glua.LValue {
-	t := d.l.CreateTable(0, 1)
-	t.RawSetString(field, v)
-	return t
+func (d *decoder) wrap(field string, v lua51.Value) lua51.Value {
+	t := d.state.vm.NewTable(0, 1)
+	t.SetString(d.state.vm, field, v)
+	return t.Value()
 }
 
-func (d *decoder) array(depth int) glua.LValue {
+func (d *decoder) array() lua51.Value {
 	n := d.count()
 	if n < 0 {
-		return glua.LFalse
+		return lua51.False
 	}
-	t := d.state.arrays.get(d.l, n, len(d.rest))
+	t := d.state.vm.NewTable(n, 0)
+	d.l.PushTable(t) // so that it is weighed
 	for i := 1; i <= n; i++ {
-		t.RawSetInt(i, d.value(depth+1))
+		t.SetInt(d.state.vm, i, d.value())
+		d.l.Pass(1)
 	}
+	d.l.Pop()
+	return t.Value()
+}
+
+func (d *decoder) pairs() *lua51.Table {
+	n := d.count()
+	t := d.state.vm.NewTable(0, min(n, 1<<16))
+	d.l.PushTable(t)
+	for ; n > 0; n-- {
+		d.l.Pass(1)
+		key := d.value()
+		value := d.value()
+		if !key.IsNil() {
+			t.Set(d.state.vm, key, value)
+		}
+	}
+	d.l.Pop()
 	return t
 }
 
-func (d *decoder) pairs(depth int) *glua.LTable {
+func (d *decoder) members() *lua51.Table {
 	n := d.count()
-	t := d.l.CreateTable(0, n)
+	t := d.state.vm.NewTable(0, min(n, 1<<16))
+	d.l.PushTable(t)
 	for ; n > 0; n-- {
-		key := d.value(depth + 1)
-		value := d.value(depth + 1)
-		if key != glua.LNil {
-			t.RawSet(key, value)
+		d.l.Pass(1)
+		if key := d.value(); !key.IsNil() {
+			t.Set(d.state.vm, key, lua51.True)
 		}
 	}
-	return t
-}
-
-func (d *decoder) members(depth int) *glua.LTable {
-	n := d.count()
-	t := d.l.CreateTable(0, n)
-	for ; n > 0; n-- {
-		if key := d.value(depth + 1); key != glua.LNil {
-			t.RawSet(key, glua.LTrue)
-		}
-	}
+	d.l.Pop()
 	return t
 }
 
@@ -160,35 +184,72 @@ var errReplyDepth = errors.New("reached lua stack limit")
 // another, any number of times.
 const maxReplyBytes = 1 << 30
 
-func (s *state) writeReply(v glua.LValue, out *resp.Writer) error {
+func (s *state) writeReply(v lua51.Value, out *resp.Writer) {
 	s.replyStart = out.Len()
-	return s.writeValue(v, out, 0)
+	s.writeValue(v, out, 0)
 }
 
-func (s *state) writeValue(v glua.LValue, out *resp.Writer, depth int) error {
+func (s *state) writeValue(v lua51.Value, out *resp.Writer, depth int) {
+	s.l.Pass(1)
 	if out.Len()-s.replyStart > maxReplyBytes {
-		return meterError(noMemory)
+		s.l.OutOfMemory()
 	}
-	switch v := v.(type) {
-	case glua.LString:
-		out.BulkString(string(v))
-	case glua.LNumber:
-		out.Int(toInt64(v))
-	case glua.LBool:
-		s.writeBool(bool(v), out)
-	case *glua.LTable:
-		if s.meter.left--; s.meter.left <= 0 && !s.meter.mayGoOn() {
-			return meterError(s.meter.stopped)
+	switch v.Kind() {
+	case lua51.KindString:
+		text, _ := v.AsString()
+		if len(text) < longBytes {
+			out.BulkString(text)
+		} else {
+			s.writeLong("$", text, out)
 		}
+	case lua51.KindNumber:
+		f, _ := v.AsNumber()
+		out.Int(lua51.ToInt64(f))
+	case lua51.KindBool:
+		s.writeBool(v.Truth(), out)
+	case lua51.KindTable:
 		if depth >= maxReplyDepth {
 			out.Error("ERR " + errReplyDepth.Error())
-			return nil
+			return
 		}
-		return s.writeTable(s.unwrap(v), out, depth+1)
+		s.writeTable(v.AsTable(), out, depth+1)
 	default:
 		out.Null()
 	}
-	return nil
+}
+
+func (s *state) writeVerbatim(format, text string, out *resp.Writer) {
+	switch {
+	case len(text) < longBytes:
+		out.Verbatim(inLine(format), text)
+	case out.Proto < 3:
+		s.writeLong("$", text, out)
+	default:
+		s.writeLong("="+(format + "   ")[:3]+":", text, out)
+	}
+}
+
+// writeLong writes a text, after its kind and what else it begins with, piece by
+// piece, so that it does not hold up others.
+func (s *state) writeLong(begin, text string, out *resp.Writer) {
+	const pieceBytes, frameBytes = 1 << 20, 32
+	if need := out.Len() + len(text) + frameBytes; need > cap(out.Bytes()) {
+		written := out.Swap(lua51.Room(max(need, min(2*need, maxReplyBytes/2))))
+		out.Raw(written[:s.replyStart]) // what is not this script's is there at once
+		for written = written[s.replyStart:]; len(written) > 0; {
+			n := min(pieceBytes, len(written))
+			out.Raw(written[:n])
+			written = written[n:]
+			s.l.PassBytes(n)
+		}
+	}
+	out.Raw(append(strconv.AppendInt([]byte{begin[0]}, int64(len(begin)-1+len(text)), 10), '\r', '\n'))
+	out.Raw([]byte(begin[1:]))
+	for ; len(text) > pieceBytes; text = text[pieceBytes:] {
+		out.Raw([]byte(text[:pieceBytes]))
+		s.l.PassBytes(pieceBytes)
+	}
+	out.Raw(append([]byte(text), '\r', '\n'))
 }
 
 func (s *state) writeBool(b bool, out *resp.Writer) {
@@ -205,84 +266,87 @@ func (s *state) writeBool(b bool, out *resp.Writer) {
 // cText is text up to its first zero byte: what Redis writes of an error or a
 // status, which are texts of C on their way.
 func cText(text string) string {
-	text, _, _ = strings.Cut(text, "\x00")
+	text, _, _ = strings.Cut(inLine(text), "\x00")
 	return text
 }
 
-func (s *state) writeTable(t *glua.LTable, out *resp.Writer, depth int) error {
-	if text, ok := t.RawGetString("err").(glua.LString); ok {
-		out.Error(cText(string(text)))
-		return nil
+func (s *state) writeTable(t *lua51.Table, out *resp.Writer, depth int) {
+	if !t.HasFields() {
+		s.writeArray(t, out, depth)
+		return
 	}
-	if text, ok := t.RawGetString("ok").(glua.LString); ok {
-		out.SimpleString(cText(string(text)))
-		return nil
+	if text, ok := t.GetString("err").AsString(); ok {
+		out.Error(cText(text))
+		return
 	}
-	if f, ok := t.RawGetString("double").(glua.LNumber); ok {
-		out.Double(float64(f))
-		return nil
+	if text, ok := t.GetString("ok").AsString(); ok {
+		out.SimpleString(cText(text))
+		return
 	}
-	if m, ok := t.RawGetString("map").(*glua.LTable); ok {
-		return s.writeMap(m, out, depth)
+	if f, ok := t.GetString("double").AsNumber(); ok {
+		out.Double(f)
+		return
 	}
-	if m, ok := t.RawGetString("set").(*glua.LTable); ok {
-		return s.writeSet(m, out, depth)
+	if m := t.GetString("map").AsTable(); m != nil {
+		s.writeMap(m, out, depth)
+		return
 	}
-	if text, ok := toText(t.RawGetString("big_number")); ok {
+	if m := t.GetString("set").AsTable(); m != nil {
+		s.writeSet(m, out, depth)
+		return
+	}
+	if text, ok := t.GetString("big_number").ToText(); ok {
+		if len(text) > maxLineBytes {
+			s.l.OutOfMemory()
+		}
 		out.BigNumber(text)
-		return nil
+		return
 	}
-	if inner, ok := t.RawGetString("verbatim_string").(*glua.LTable); ok {
-		text, textOK := toText(inner.RawGetString("string"))
-		format, formatOK := toText(inner.RawGetString("format"))
+	if inner := t.GetString("verbatim_string").AsTable(); inner != nil {
+		text, textOK := inner.GetString("string").ToText()
+		format, formatOK := inner.GetString("format").ToText()
 		if textOK && formatOK {
-			out.Verbatim(format, text)
-			return nil
+			s.writeVerbatim(format, text, out)
+			return
 		}
 	}
-	return s.writeArray(t, out, depth)
+	s.writeArray(t, out, depth)
 }
 
 // writeArray ends at the first nil, as Lua's arrays do.
-func (s *state) writeArray(t *glua.LTable, out *resp.Writer, depth int) error {
+func (s *state) writeArray(t *lua51.Table, out *resp.Writer, depth int) {
 	n := 0
-	for t.RawGetInt(n+1) != glua.LNil {
-		n++
+	for !t.GetInt(n + 1).IsNil() {
+		if n++; n&0xfff == 0 {
+			s.l.Pass(0x1000 / movedPerStep)
+		}
 	}
 	out.Array(n)
 	for i := 1; i <= n; i++ {
-		if err := s.writeValue(t.RawGetInt(i), out, depth); err != nil {
-			return err
-		}
+		s.writeValue(t.GetInt(i), out, depth)
 	}
-	return nil
 }
 
-func (s *state) writeMap(t *glua.LTable, out *resp.Writer, depth int) error {
-	out.Map(size(t))
-	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
-		if err := s.writeValue(k, out, depth); err != nil {
-			return err
-		}
-		if err := s.writeValue(v, out, depth); err != nil {
-			return err
-		}
+func (s *state) writeMap(t *lua51.Table, out *resp.Writer, depth int) {
+	out.Map(s.size(t))
+	for key, value := range s.l.All(t) {
+		s.writeValue(key, out, depth)
+		s.writeValue(value, out, depth)
 	}
-	return nil
 }
 
-func (s *state) writeSet(t *glua.LTable, out *resp.Writer, depth int) error {
-	out.Set(size(t))
-	for k, _ := t.Next(glua.LNil); k != glua.LNil; k, _ = t.Next(k) {
-		if err := s.writeValue(k, out, depth); err != nil {
-			return err
-		}
+func (s *state) writeSet(t *lua51.Table, out *resp.Writer, depth int) {
+	out.Set(s.size(t))
+	for key := range s.l.All(t) {
+		s.writeValue(key, out, depth)
 	}
-	return nil
 }
 
-func size(t *glua.LTable) int {
+func (s *state) size(t *lua51.Table) int {
 	n := 0
-	t.ForEach(func(glua.LValue, glua.LValue) { n++ })
+	for range s.l.All(t) {
+		s.l.Pass(1)
+		n++
+	}
 	return n
 }

@@ -1,44 +1,15 @@
 package lua
 
 import (
-	"strings"
-
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 )
 
-// Redis makes its globals and libraries read-only inside the interpreter.
-// gopher-lua has no such switch, so a script gets *faces*: empty tables that
-// pass reads on and refuse writes. Everything that looks at tables without
-// metamethods (next, rawget, setmetatable, ...) asks unwrap first. The real
-// tables are never handed to a script, except the table of globals, which
-// scripts read directly and write never (see rewrite.go).
+// The globals and libraries are read-only, as Redis makes them, and an unknown
+// global is an error.
 
-type library map[string]glua.LValue
+type library map[string]lua51.Value
 
-const readonlyMessage = "Attempt to modify a readonly table"
-
-// openLibraries fills the globals. A new library is one more line in libraries.
-func (s *state) openLibraries() {
-	for name, value := range s.baseFunctions() {
-		s.globals.RawSetString(name, value)
-	}
-	s.globals.RawSetString(concatName, s.function(s.concat))
-	s.globals.RawSetString(watchName, s.function(s.watchIndex))
-	for name, members := range s.libraries() {
-		s.addLibrary(name, members)
-	}
-	s.globals.RawSetString("_VERSION", glua.LString("Lua 5.1"))
-	s.openStringMethods()
-	if s.chunk == scriptChunk {
-		s.setList(&s.keys, "KEYS", nil)
-		s.setList(&s.args, "ARGV", nil)
-	}
-	s.guardGlobals()
-	if s.chunk == functionChunk {
-		s.openLoading()
-	}
-}
-
+// libraries names them all. A new library is one more line.
 func (s *state) libraries() map[string]library {
 	return map[string]library{
 		"redis": s.redisLibrary(), "string": s.stringLibrary(), "table": s.tableLibrary(),
@@ -47,23 +18,54 @@ func (s *state) libraries() map[string]library {
 	}
 }
 
-func (s *state) addLibrary(name string, members library) *glua.LTable {
-	real := s.l.CreateTable(0, len(members))
-	for member, value := range members {
-		real.RawSetString(member, value)
-		s.globals.RawSetString(name+"."+member, value)
+func (s *state) openLibraries() {
+	s.known = map[string]string{}
+	globals := s.vm.Globals()
+	if s.chunk == scriptChunk {
+		s.define(globals, "KEYS", lua51.False) // run sets them
+		s.define(globals, "ARGV", lua51.False)
 	}
-	s.globals.RawSetString(name, s.face(real))
-	return real
+	for name, value := range s.baseFunctions() {
+		s.define(globals, name, value)
+	}
+	for name, members := range s.libraries() {
+		s.define(globals, name, s.table(members, nil).Value())
+	}
+	s.define(globals, "_VERSION", lua51.String("Lua 5.1"))
+	s.define(globals, "_G", globals.Value())
+	globals.SetMeta(s.guard())
+	globals.Protect()
+	methods := library{"__index": globals.GetString("string")}
+	s.vm.SetStringMeta(s.table(methods, nil))
+	if s.chunk == functionChunk {
+		s.openLoading()
+	}
 }
 
-// isMember says whether "library.member" exists, for the rewriting of scripts.
-func (s *state) isMember(name string) bool { return s.globals.RawGetString(name) != glua.LNil }
+// define sets a field whose name is the compiler's to know.
+func (s *state) define(t *lua51.Table, name string, value lua51.Value) {
+	if known, ok := s.known[name]; ok {
+		name = known
+	}
+	s.known[name] = name
+	t.SetString(s.vm, name, value)
+}
 
-func (s *state) function(f glua.LGFunction) *glua.LFunction { return s.l.NewFunction(f) }
+// table makes a read-only table.
+func (s *state) table(members library, meta *lua51.Table) *lua51.Table {
+	t := s.vm.NewTable(0, len(members))
+	for name, value := range members {
+		s.define(t, name, value)
+	}
+	t.SetMeta(meta)
+	t.Protect()
+	return t
+}
+
+func (s *state) function(f lua51.GoFunction) lua51.Value { return s.vm.NewFunction(f).Value() }
 
 // functions makes a library of functions.
-func (s *state) functions(table map[string]glua.LGFunction) library {
+func (s *state) functions(table map[string]lua51.GoFunction) library {
 	members := make(library, len(table))
 	for name, f := range table {
 		members[name] = s.function(f)
@@ -71,100 +73,11 @@ func (s *state) functions(table map[string]glua.LGFunction) library {
 	return members
 }
 
-func refuseWrite(l *glua.LState) int {
-	raise(l, readonlyMessage)
-	return 0
-}
-
-// face makes the read-only face of a table.
-func (s *state) face(real *glua.LTable) *glua.LTable {
-	face, meta := s.l.CreateTable(0, 0), s.l.CreateTable(0, 3)
-	meta.RawSetString("__index", real)
-	meta.RawSetString("__newindex", s.function(refuseWrite))
-	face.Metatable = meta
-	s.frozen[face] = real
-	return face
-}
-
-// unwrap gives the table behind a face, or the table itself.
-func (s *state) unwrap(t *glua.LTable) *glua.LTable {
-	if t.Metatable != glua.LNil {
-		if real := s.frozen[t]; real != nil {
-			return real
-		}
-	}
-	return t
-}
-
-func (s *state) isFrozen(t *glua.LTable) bool {
-	return t == s.globals || t.Metatable != glua.LNil && s.frozen[t] != nil
-}
-
-// unknownGlobal refuses a global that does not exist. The name may be one
-// that rewrite has made of a library and its member.
-func (s *state) unknownGlobal(l *glua.LState) int {
-	name, _ := toText(l.Get(2))
-	if library, member, ok := strings.Cut(name, "."); ok && s.loading != nil {
-		name = library
-		if s.globals.RawGetString(library) != glua.LNil {
-			name = member
-		}
-	}
-	raise(l, "Script attempted to access nonexistent global variable '%s'", name)
-	return 0
-}
-
-// guardGlobals refuses unknown globals, and makes _G.
-func (s *state) guardGlobals() {
-	unknown := s.function(s.unknownGlobal)
-	visible := s.l.CreateTable(0, 64)
-	face := s.face(visible)
-	visible.RawSetString("_G", face)
-	s.globals.RawSetString("_G", face)
-	for k, v := s.globals.Next(glua.LNil); k != glua.LNil; k, v = s.globals.Next(k) {
-		if name := string(k.(glua.LString)); isName(name) {
-			visible.RawSetString(name, v)
-		}
-	}
-	face.Metatable.(*glua.LTable).RawSetString("__index", s.function(func(l *glua.LState) int {
-		if name, ok := l.Get(2).(glua.LString); ok && isName(string(name)) {
-			// KEYS and ARGV may be new tables in each run.
-			if v := s.globals.RawGetString(string(name)); v != glua.LNil {
-				l.Push(v)
-				return 1
-			}
-		}
-		return unknown.GFunction(l)
-	}))
-	meta := s.l.CreateTable(0, 2)
-	meta.RawSetString("__index", unknown)
-	meta.RawSetString("__newindex", s.function(refuseWrite))
-	s.globals.Metatable = meta
-}
-
-// isName tells a script's names from those that rewrite makes.
-func isName(name string) bool {
-	for i := 0; i < len(name); i++ {
-		if name[i] == '.' || name[i] == '=' {
-			return false
-		}
-	}
-	return true
-}
-
-// openStringMethods lets s:len() work, and arithmetic read "010" as ten.
-func (s *state) openStringMethods() {
-	methods := s.l.CreateTable(0, 16)
-	for name, member := range s.stringLibrary() {
-		methods.RawSetString(name, member)
-	}
-	shown := s.l.CreateTable(0, 1)
-	shown.RawSetString("__index", s.globals.RawGetString("string"))
-	meta := s.l.CreateTable(0, 16)
-	meta.RawSetString("__index", methods)
-	meta.RawSetString("__metatable", s.face(shown))
-	for event, operation := range arithmetic {
-		meta.RawSetString(event, s.function(operation))
-	}
-	s.l.SetMetatable(glua.LString(""), meta)
+// guard is a metatable that refuses a field that does not exist.
+func (s *state) guard() *lua51.Table {
+	return s.table(library{"__index": s.function(func(l *lua51.Thread) int {
+		name, _ := l.Arg(2).ToText()
+		l.Raise("Script attempted to access nonexistent global variable '%s'", cText(name))
+		return 0
+	})}, nil)
 }

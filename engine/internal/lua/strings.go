@@ -1,28 +1,29 @@
 package lua
 
 import (
-	"bytes"
 	"strings"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 )
 
 func (s *state) stringLibrary() library {
-	return s.functions(map[string]glua.LGFunction{
+	return s.functions(map[string]lua51.GoFunction{
 		"byte": stringByte, "char": stringChar, "dump": stringDump, "find": s.find, "format": s.format,
-		"gfind": s.gmatch, "gmatch": s.gmatch, "gsub": s.gsub, "len": stringLen, "lower": s.stringLower,
-		"match": s.match, "rep": s.stringRep, "reverse": s.stringReverse, "sub": stringSub, "upper": s.stringUpper,
+		"gfind": s.gmatch, "gmatch": s.gmatch, "gsub": s.gsub, "len": stringLen, "lower": stringLower,
+		"match": s.match, "rep": stringRep, "reverse": stringReverse, "sub": s.stringSub, "upper": stringUpper,
 	})
 }
 
 // piece is part of a text. A small part of a large text is copied: it must not
 // keep the whole alive.
-func piece(text string, from, to int) glua.LString {
+func (s *state) piece(text string, from, to int) lua51.Value {
 	const large = 4096
 	if len(text) > large && (to-from) < len(text)/2 {
-		return glua.LString(strings.Clone(text[from:to]))
+		b := s.vm.Current().NewBuilder(to - from)
+		b.Add(text[from:to])
+		return b.Text()
 	}
-	return glua.LString(text[from:to])
+	return lua51.String(text[from:to])
 }
 
 // position turns a negative index into one from the front.
@@ -33,158 +34,233 @@ func position(i, length int) int {
 	return max(i, 0)
 }
 
-func stringByte(l *glua.LState) int {
-	text := checkString(l, 1, "byte")
-	from := position(optInt(l, 2, "byte", 1), len(text))
-	to := min(position(optInt(l, 3, "byte", from), len(text)), len(text))
+func stringByte(l *lua51.Thread) int {
+	text := checkString(l, 1)
+	from := position(optInt(l, 2, 1), len(text))
+	to := min(position(optInt(l, 3, from), len(text)), len(text))
 	from = max(from, 1)
 	if from > to {
 		return 0
 	}
-	if to-from+1+l.GetTop() > maxResults {
-		raise(l, "string slice too long")
+	if to-from+1+l.Top() > maxResults {
+		l.Raise("string slice too long")
 	}
 	for i := from; i <= to; i++ {
-		l.Push(glua.LNumber(text[i-1]))
+		l.PushInt(int(text[i-1]))
 	}
 	return to - from + 1
 }
 
-func stringChar(l *glua.LState) int {
-	text := make([]byte, l.GetTop())
+func stringChar(l *lua51.Thread) int {
+	text := make([]byte, l.Top())
 	for i := range text {
-		c := checkInt(l, i+1, "char")
+		c := checkInt32(l, i+1)
 		if c != int(byte(c)) {
-			argError(l, i+1, "char", "invalid value")
+			l.ArgError(i+1, "invalid value")
 		}
 		text[i] = byte(c)
 	}
-	l.Push(glua.LString(text))
+	l.Push(l.State().Text(text))
 	return 1
 }
 
-func stringDump(l *glua.LState) int {
-	checkFunction(l, 1, "dump")
-	raise(l, "unable to dump given function")
+func stringDump(l *lua51.Thread) int {
+	checkFunction(l, 1)
+	l.Raise("unable to dump given function")
 	return 0
 }
 
-func stringLen(l *glua.LState) int {
-	l.Push(glua.LNumber(len(checkString(l, 1, "len"))))
+func stringLen(l *lua51.Thread) int {
+	l.PushInt(len(checkString(l, 1)))
 	return 1
 }
 
-// mapBytes changes ASCII letters only, as C's "C" locale does.
-func mapBytes(text string, first, last byte) string {
-	changed := []byte(text)
-	for i, c := range changed {
-		if first <= c && c <= last {
-			changed[i] = c ^ 0x20
-		}
-	}
-	return string(changed)
-}
-
-func (s *state) stringLower(l *glua.LState) int {
-	text := checkString(l, 1, "lower")
-	s.meter.reserve(l, len(text))
-	l.Push(glua.LString(mapBytes(text, 'A', 'Z')))
-	return 1
-}
-
-func (s *state) stringUpper(l *glua.LState) int {
-	text := checkString(l, 1, "upper")
-	s.meter.reserve(l, len(text))
-	l.Push(glua.LString(mapBytes(text, 'a', 'z')))
-	return 1
-}
-
-func (s *state) stringRep(l *glua.LState) int {
-	text, n := checkString(l, 1, "rep"), checkInt(l, 2, "rep")
-	if n <= 0 || text == "" {
-		l.Push(glua.LString(""))
+// mapped makes a text of another, a piece at a time. A step is few bytes here.
+func mapped(l *lua51.Thread, text string, change func(piece []byte)) int {
+	const pieceBytes = 4096
+	if len(text) <= pieceBytes {
+		var room [256]byte
+		piece := append(room[:0], text...)
+		change(piece)
+		l.Push(l.State().Text(piece))
 		return 1
 	}
-	if n > maxTextBytes/len(text) {
-		raise(l, noMemory)
+	b := l.NewBuilder(len(text))
+	var room [pieceBytes]byte
+	for len(text) > 0 {
+		piece := append(room[:0], text[:min(pieceBytes, len(text))]...)
+		text = text[len(piece):]
+		change(piece)
+		b.AddBytes(piece)
+		l.Pass(len(piece) / 4)
 	}
-	s.meter.reserve(l, n*len(text))
-	l.Push(glua.LString(strings.Repeat(text, n)))
+	l.Push(b.Text())
 	return 1
 }
 
-func (s *state) stringReverse(l *glua.LState) int {
-	original := checkString(l, 1, "reverse")
-	s.meter.reserve(l, len(original))
-	text := []byte(original)
-	for i, j := 0, len(text)-1; i < j; i, j = i+1, j-1 {
-		text[i], text[j] = text[j], text[i]
+// changeCase changes ASCII letters only, as C's "C" locale does.
+func changeCase(first, last byte) func([]byte) {
+	return func(piece []byte) {
+		for i, c := range piece {
+			if first <= c && c <= last {
+				piece[i] = c ^ 0x20
+			}
+		}
 	}
-	l.Push(glua.LString(text))
-	return 1
 }
 
-func stringSub(l *glua.LState) int {
-	text := checkString(l, 1, "sub")
-	from := max(position(checkInt(l, 2, "sub"), len(text)), 1)
-	to := min(position(optInt(l, 3, "sub", -1), len(text)), len(text))
-	if from > to {
-		l.Push(glua.LString(""))
+func stringLower(l *lua51.Thread) int { return mapped(l, checkString(l, 1), changeCase('A', 'Z')) }
+func stringUpper(l *lua51.Thread) int { return mapped(l, checkString(l, 1), changeCase('a', 'z')) }
+
+func stringRep(l *lua51.Thread) int {
+	text, n := checkString(l, 1), checkInt32(l, 2)
+	if n <= 0 || text == "" {
+		l.PushString("")
+		return 1
+	}
+	if n > lua51.MaxTextBytes/len(text) {
+		l.OutOfMemory()
+	}
+	b := l.NewBuilder(n * len(text))
+	const pieceBytes = 64 << 10
+	if many := pieceBytes / len(text); many > 1 && n > 1 {
+		piece := strings.Repeat(text, min(many, n))
+		for ; n > many; n -= many {
+			b.Add(piece)
+			l.PassBytes(len(piece))
+		}
+		b.Add(piece[:n*len(text)])
 	} else {
-		l.Push(piece(text, from-1, to))
+		for ; n > 0; n-- {
+			b.Add(text)
+		}
+	}
+	l.Push(b.Text())
+	return 1
+}
+
+func stringReverse(l *lua51.Thread) int {
+	text := checkString(l, 1)
+	b := l.NewBuilder(len(text))
+	for i := len(text) - 1; i >= 0; i-- {
+		b.AddByte(text[i])
+		if i&0xfff == 0 {
+			l.Pass(0x1000 / 4)
+		}
+	}
+	l.Push(b.Text())
+	return 1
+}
+
+func (s *state) stringSub(l *lua51.Thread) int {
+	text := checkString(l, 1)
+	from := max(position(checkInt(l, 2), len(text)), 1)
+	to := min(position(optInt(l, 3, -1), len(text)), len(text))
+	if from > to {
+		l.Push(lua51.String(""))
+	} else {
+		l.Push(s.piece(text, from-1, to))
 	}
 	return 1
 }
 
-func (s *state) find(l *glua.LState) int  { return s.search(l, "find") }
-func (s *state) match(l *glua.LState) int { return s.search(l, "match") }
+func (s *state) find(l *lua51.Thread) int  { return s.search(l, true) }
+func (s *state) match(l *lua51.Thread) int { return s.search(l, false) }
 
-func (s *state) search(l *glua.LState, function string) int {
-	text, pattern := checkString(l, 1, function), checkString(l, 2, function)
-	from := optInt(l, 3, function, 1)
+func (s *state) search(l *lua51.Thread, find bool) int {
+	text, pattern := checkString(l, 1), checkString(l, 2)
+	from := optInt(l, 3, 1)
 	if from < 0 {
 		from += len(text) + 1
 	}
 	i := min(max(from-1, 0), len(text))
-	if function == "find" && (glua.LVAsBool(l.Get(4)) || !strings.ContainsAny(pattern, "^$*+?.([%-")) {
-		at := strings.Index(text[i:], pattern)
-		if at < 0 {
-			l.Push(glua.LNil)
-			return 1
-		}
-		l.Push(glua.LNumber(i + at + 1))
-		l.Push(glua.LNumber(i + at + len(pattern)))
-		return 2
+	if find && (l.Arg(4).Truth() || !hasSpecials(l, pattern)) {
+		return findPlain(l, text, pattern, i)
 	}
-	anchored := strings.HasPrefix(pattern, "^")
-	m := &matcher{l: l, state: s, text: text, pattern: strings.TrimPrefix(pattern, "^")}
-	if !anchored {
-		m.pattern = pattern
-	}
+	pattern = patternOf(pattern)
+	m := s.matcher(l, text, strings.TrimPrefix(pattern, "^"))
+	defer s.release(m)
 	for ; i <= len(text); i++ {
 		m.start()
 		if end := m.match(i, 0); end >= 0 {
-			if function == "match" {
+			if !find {
 				return m.pushCaptures(i, end, true)
 			}
-			l.Push(glua.LNumber(i + 1))
-			l.Push(glua.LNumber(end))
+			l.PushInt(i + 1)
+			l.PushInt(end)
 			return 2 + m.pushCaptures(i, end, false)
 		}
-		if anchored {
+		if m.pattern != pattern { // anchored
 			break
 		}
 	}
-	l.Push(glua.LNil)
+	l.Push(lua51.Nil)
 	return 1
 }
 
-func (s *state) gmatch(l *glua.LState) int {
-	text, pattern := checkString(l, 1, "gmatch"), checkString(l, 2, "gmatch")
+// windowBytes is how much of a text is looked through between two looks of the
+// meter.
+const windowBytes = 1 << 20
+
+func hasSpecials(l *lua51.Thread, pattern string) bool {
+	for ; len(pattern) > windowBytes; pattern = pattern[windowBytes:] {
+		l.PassBytes(windowBytes)
+		window := patternOf(pattern[:windowBytes])
+		if special := isSpecial(window); special || len(window) < windowBytes {
+			return special
+		}
+	}
+	return isSpecial(patternOf(pattern))
+}
+
+func isSpecial(pattern string) bool {
+	for i := range len(pattern) {
+		switch pattern[i] {
+		case '^', '$', '*', '+', '?', '.', '(', '[', '%', '-':
+			return true
+		}
+	}
+	return false
+}
+
+// patternOf is a pattern as C reads it: up to the first zero byte. One that has
+// nothing special before that is looked for as a whole.
+func patternOf(text string) string {
+	pattern, _, _ := strings.Cut(text, "\x00")
+	return pattern
+}
+
+// findPlain looks for a text from i on, a window at a time. Of a long pattern it
+// looks for the beginning, and compares the rest.
+func findPlain(l *lua51.Thread, text, pattern string, i int) int {
+	head := pattern[:min(len(pattern), windowBytes/16)]
+	for len(text)-i >= len(pattern) {
+		window := text[i:min(len(text), i+windowBytes+len(head))]
+		l.PassBytes(len(window))
+		at := strings.Index(window, head)
+		switch {
+		case at >= 0 && len(text)-i-at >= len(pattern) && l.SameText(text[i+at:i+at+len(pattern)], pattern):
+			l.PushInt(i + at + 1)
+			l.PushInt(i + at + len(pattern))
+			return 2
+		case at >= 0:
+			i += at + 1
+		case i+len(window) == len(text):
+			i = len(text) + 1
+		default:
+			i += len(window) - len(head)
+		}
+	}
+	l.Push(lua51.Nil)
+	return 1
+}
+
+func (s *state) gmatch(l *lua51.Thread) int {
+	text, pattern := checkString(l, 1), patternOf(checkString(l, 2))
 	i := 0
-	// The text is an upvalue, so that it can be found (weigh.go).
-	l.Push(l.NewClosure(func(l *glua.LState) int {
-		m := &matcher{l: l, state: s, text: text, pattern: pattern}
+	l.Push(s.vm.NewFunction(func(l *lua51.Thread) int {
+		m := s.matcher(l, text, pattern)
+		defer s.release(m)
 		for ; i <= len(text); i++ {
 			m.start()
 			if end := m.match(i, 0); end >= 0 {
@@ -197,82 +273,75 @@ func (s *state) gmatch(l *glua.LState) int {
 			}
 		}
 		return 0
-	}, glua.LString(text)))
+	}, l.Arg(1), l.Arg(2)).Value())
 	return 1
 }
 
-func (s *state) gsub(l *glua.LState) int {
-	text, pattern := checkString(l, 1, "gsub"), checkString(l, 2, "gsub")
-	replacement := l.Get(3)
-	switch replacement.(type) {
-	case glua.LString, glua.LNumber, *glua.LTable, *glua.LFunction:
+func (s *state) gsub(l *lua51.Thread) int {
+	text, pattern := checkString(l, 1), patternOf(checkString(l, 2))
+	replacement := l.Arg(3)
+	switch replacement.Kind() {
+	case lua51.KindString, lua51.KindNumber, lua51.KindTable, lua51.KindFunction:
 	default:
-		argError(l, 3, "gsub", "string/function/table expected")
+		l.ArgError(3, "string/function/table expected")
 	}
-	limit := optInt(l, 4, "gsub", len(text)+1)
-	anchored := strings.HasPrefix(pattern, "^")
-	if anchored {
-		pattern = pattern[1:]
-	}
-	m := &matcher{l: l, state: s, text: text, pattern: pattern}
-	var out bytes.Buffer
+	limit := optInt32(l, 4, len(text)+1)
+	m := s.matcher(l, text, strings.TrimPrefix(pattern, "^"))
+	defer s.release(m)
+	anchored := m.pattern != pattern
+	out := s.output(l)
 	i, n := 0, 0
 	for n < limit {
 		m.start()
 		end := m.match(i, 0)
 		if end >= 0 {
 			n++
-			s.substitute(m, &out, replacement, i, end)
+			m.substitute(&out, replacement, i, end)
 		}
 		switch {
 		case end > i:
 			i = end
 		case i < len(text):
-			out.WriteByte(text[i])
+			out.text = append(out.text, text[i])
 			i++
 		default:
 			i = len(text) + 1
 		}
-		if out.Len() > maxTextBytes {
-			raise(l, noMemory)
-		}
+		out.tidy()
 		if i > len(text) || anchored {
 			break
 		}
 	}
 	if i < len(text) {
-		out.WriteString(text[i:])
+		out.add(text[i:])
 	}
-	s.meter.reserve(l, out.Len())
-	l.Push(glua.LString(out.String()))
-	l.Push(glua.LNumber(n))
+	l.Push(out.value())
+	l.PushInt(n)
 	return 2
 }
 
-// substitute appends what replaces the match at [i, end).
-func (s *state) substitute(m *matcher, out *bytes.Buffer, replacement glua.LValue, i, end int) {
+// substitute adds what replaces the match at [i, end).
+func (m *matcher) substitute(out *output, replacement lua51.Value, i, end int) {
 	l := m.l
-	var v glua.LValue
-	switch r := replacement.(type) {
-	case *glua.LTable:
-		v = l.GetTable(r, m.captured(0, i, end))
-	case *glua.LFunction:
-		l.Push(r)
-		n := m.pushCaptures(i, end, true)
-		l.Call(n, 1)
-		v = l.Get(-1)
-		l.Pop(1)
+	var v lua51.Value
+	switch replacement.Kind() {
+	case lua51.KindTable:
+		v = l.Index(replacement, m.captured(0, i, end))
+	case lua51.KindFunction:
+		l.Push(replacement)
+		l.Call(m.pushCaptures(i, end, true), 1)
+		v = l.Pop()
 	default:
-		text, _ := toText(r)
+		text, _ := replacement.ToText()
 		m.substituteText(out, text, i, end)
 		return
 	}
-	if text, ok := toText(v); ok {
-		out.WriteString(text)
+	if text, ok := v.ToText(); ok {
+		out.add(text)
 		return
 	}
-	if glua.LVAsBool(v) {
-		raise(l, "invalid replacement value (a %s)", v.Type().String())
+	if v.Truth() {
+		l.Raise("invalid replacement value (a %s)", v.TypeName())
 	}
-	out.WriteString(m.text[i:end])
+	out.add(m.text[i:end])
 }

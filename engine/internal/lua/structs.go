@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 )
 
 // The library struct: packs values the way C lays them out on a 64-bit
@@ -13,16 +13,15 @@ import (
 const maxStructInt = 32
 
 type structFormat struct {
-	l         *glua.LState
-	function  string
+	l         *lua51.Thread
 	rest      string
 	bigEndian bool
 	alignment int
 }
 
 func (s *state) structLibrary() library {
-	return s.functions(map[string]glua.LGFunction{
-		"pack": s.structPack, "unpack": structUnpack, "size": structSize,
+	return s.functions(map[string]lua51.GoFunction{
+		"pack": s.structPack, "unpack": s.structUnpack, "size": structSize,
 	})
 }
 
@@ -33,8 +32,9 @@ func (f *structFormat) number(otherwise int) int {
 	}
 	n := 0
 	for f.rest != "" && isDigit(f.rest[0]) {
+		f.l.Pass(1)
 		if n > (math.MaxInt32-int(f.rest[0]-'0'))/10 {
-			raise(f.l, "integral size overflow")
+			f.l.Raise("integral size overflow")
 		}
 		n = n*10 + int(f.rest[0]-'0')
 		f.rest = f.rest[1:]
@@ -60,7 +60,7 @@ func (f *structFormat) next() (option byte, size int) {
 	case 'i', 'I':
 		size = f.number(4)
 		if size > maxStructInt {
-			raise(f.l, "integral size %d is larger than limit of %d", size, maxStructInt)
+			f.l.Raise("integral size %d is larger than limit of %d", size, maxStructInt)
 		}
 	}
 	return option, size
@@ -89,11 +89,11 @@ func (f *structFormat) control(option byte) {
 	case '!':
 		align := f.number(8)
 		if align == 0 || align&(align-1) != 0 {
-			raise(f.l, "alignment %d is not a power of 2", align)
+			f.l.Raise("alignment %d is not a power of 2", align)
 		}
 		f.alignment = align
 	default:
-		argError(f.l, 1, f.function, "invalid format option '"+string(rune(option))+"'")
+		f.l.ArgError(1, "invalid format option '"+string(rune(option))+"'")
 	}
 }
 
@@ -110,76 +110,78 @@ func (f *structFormat) bytes(v uint64, size int) []byte {
 	return out
 }
 
-func (s *state) structPack(l *glua.LState) int {
-	f := structFormat{l: l, function: "pack", rest: checkString(l, 1, "pack"), alignment: 1}
-	l.Push(glua.LNil) // a missing argument is nil in messages, as in the original
-	var out []byte
+func (s *state) structPack(l *lua51.Thread) int {
+	f := structFormat{l: l, rest: checkString(l, 1), alignment: 1}
+	l.Push(lua51.Nil) // a missing argument is nil in messages, as in the original
+	o := s.output(l)
 	arg := 2
 	for f.rest != "" {
+		l.Pass(1)
+		o.tidy()
 		option, size := f.next()
-		out = append(out, make([]byte, f.padding(option, size, len(out)))...)
+		for range f.padding(option, size, o.len()) {
+			o.text = append(o.text, 0)
+		}
 		switch option {
 		case 'b', 'B', 'h', 'H', 'l', 'L', 'T', 'i', 'I':
-			n := checkNumber(l, arg, "pack")
-			out = append(out, f.bytes(structBits(n), size)...)
+			o.text = append(o.text, f.bytes(structBits(checkNumber(l, arg)), size)...)
 		case 'x':
-			out = append(out, 0)
+			o.text = append(o.text, 0)
 			continue
 		case 'f':
-			out = append(out, f.bytes(uint64(math.Float32bits(float32(checkNumber(l, arg, "pack")))), 4)...)
+			o.text = append(o.text, f.bytes(uint64(math.Float32bits(float32(checkNumber(l, arg)))), 4)...)
 		case 'd':
-			out = append(out, f.bytes(math.Float64bits(float64(checkNumber(l, arg, "pack"))), 8)...)
+			o.text = append(o.text, f.bytes(math.Float64bits(checkNumber(l, arg)), 8)...)
 		case 'c', 's':
-			out = structText(l, out, option, size, arg)
+			addStructText(&o, option, size, arg)
 		default:
 			f.control(option)
 			continue
 		}
 		arg++
-		if len(out) > maxTextBytes {
-			raise(l, noMemory)
-		}
 	}
-	s.meter.reserve(l, len(out))
-	l.Push(glua.LString(out))
+	l.Push(o.value())
 	return 1
 }
 
-func structText(l *glua.LState, out []byte, option byte, size, arg int) []byte {
-	text := checkString(l, arg, "pack")
+func addStructText(o *output, option byte, size, arg int) {
+	text := checkString(o.l, arg)
 	if option == 's' {
-		return append(append(out, text...), 0)
+		o.add(text)
+		o.text = append(o.text, 0)
+		return
 	}
 	if size == 0 {
 		size = len(text)
 	}
 	if len(text) < size {
-		argError(l, arg+1, "pack", "string too short")
+		o.l.ArgError(arg+1, "string too short")
 	}
-	return append(out, text[:size]...)
+	o.add(text[:size])
 }
 
 // structBits wraps a negative number, as a conversion in C does.
-func structBits(n glua.LNumber) uint64 {
+func structBits(n float64) uint64 {
 	if n < 0 {
-		return uint64(toInt64(n))
+		return uint64(lua51.ToInt64(n))
 	}
 	return unsigned(n)
 }
 
-func structUnpack(l *glua.LState) int {
-	f := structFormat{l: l, function: "unpack", rest: checkString(l, 1, "unpack"), alignment: 1}
-	data := checkString(l, 2, "unpack")
-	at := optInt(l, 3, "unpack", 1) - 1
-	if at < 0 {
-		argError(l, 3, "unpack", "offset must be 1 or greater")
+func (s *state) structUnpack(l *lua51.Thread) int {
+	f := structFormat{l: l, rest: checkString(l, 1), alignment: 1}
+	data := checkString(l, 2)
+	at := optInt(l, 3, 1) - 1
+	if at == -1 { // what is below is beyond all data in C
+		l.ArgError(3, "offset must be 1 or greater")
 	}
-	var values []glua.LValue
+	l.SetTop(2)
 	for f.rest != "" {
+		l.Pass(1)
 		option, size := f.next()
 		at += f.padding(option, size, at)
-		if size > len(data) || at > len(data)-size {
-			argError(l, 2, "unpack", "data string too short")
+		if size > len(data) || at < 0 || at > len(data)-size {
+			l.ArgError(2, "data string too short")
 		}
 		switch option {
 		case 'x':
@@ -187,50 +189,46 @@ func structUnpack(l *glua.LState) int {
 			continue
 		case 'c':
 			if size == 0 {
-				size, values = f.counted(values, len(data)-at)
+				size = f.counted(len(data) - at)
 			}
-			values = append(values, piece(data, at, at+size))
+			l.Push(s.piece(data, at, at+size))
 		case 's':
 			end := strings.IndexByte(data[at:], 0)
+			l.PassBytes(max(end, len(data)-at))
 			if end < 0 {
-				raise(l, "unfinished string in data")
+				l.Raise("unfinished string in data")
 			}
-			values = append(values, piece(data, at, at+end))
+			l.Push(s.piece(data, at, at+end))
 			size = end + 1
 		case 'b', 'B', 'h', 'H', 'l', 'L', 'T', 'i', 'I', 'f', 'd':
-			values = append(values, f.read(data[at:at+size], option))
+			l.Push(f.read(data[at:at+size], option))
 		default:
 			f.control(option)
 			continue
 		}
 		at += size
-		if len(values) >= maxResults-4 {
-			raise(l, "too many results to unpack")
+		if l.Top() >= maxResults-2 {
+			l.Raise("too many results to unpack")
 		}
 	}
-	for _, v := range values {
-		l.Push(v)
-	}
-	l.Push(glua.LNumber(at + 1))
-	return len(values) + 1
+	l.PushInt(at + 1)
+	return l.Top() - 2
 }
 
 // counted takes the size of "c0" from the value unpacked before it.
-func (f *structFormat) counted(values []glua.LValue, room int) (int, []glua.LValue) {
-	if len(values) == 0 {
-		raise(f.l, "format 'c0' needs a previous size")
+func (f *structFormat) counted(room int) int {
+	n, ok := f.l.Arg(f.l.Top()).AsNumber()
+	if f.l.Top() == 2 || !ok {
+		f.l.Raise("format 'c0' needs a previous size")
 	}
-	n, ok := values[len(values)-1].(glua.LNumber)
-	if !ok {
-		raise(f.l, "format 'c0' needs a previous size")
+	f.l.Pop()
+	if n < 0 || n > float64(room) {
+		f.l.ArgError(2, "data string too short")
 	}
-	if n < 0 || n > glua.LNumber(room) {
-		argError(f.l, 2, "unpack", "data string too short")
-	}
-	return int(n), values[:len(values)-1]
+	return int(n)
 }
 
-func (f *structFormat) read(data string, option byte) glua.LValue {
+func (f *structFormat) read(data string, option byte) lua51.Value {
 	var v uint64
 	for i := range len(data) {
 		at := i
@@ -241,37 +239,38 @@ func (f *structFormat) read(data string, option byte) glua.LValue {
 	}
 	switch option {
 	case 'f':
-		return glua.LNumber(math.Float32frombits(uint32(v)))
+		return lua51.Number(float64(math.Float32frombits(uint32(v))))
 	case 'd':
-		return glua.LNumber(math.Float64frombits(v))
+		return lua51.Number(float64(math.Float64frombits(v)))
 	case 'b', 'h', 'l', 'i':
 		shift := max(64-8*len(data), 0)
-		return glua.LNumber(int64(v) << shift >> shift)
+		return lua51.Number(float64(int64(v) << shift >> shift))
 	}
-	return glua.LNumber(v)
+	return lua51.Number(float64(v))
 }
 
-func structSize(l *glua.LState) int {
-	f := structFormat{l: l, function: "size", rest: checkString(l, 1, "size"), alignment: 1}
+func structSize(l *lua51.Thread) int {
+	f := structFormat{l: l, rest: checkString(l, 1), alignment: 1}
 	at := 0
 	for f.rest != "" {
+		l.Pass(1)
 		option, size := f.next()
 		at += f.padding(option, size, at)
 		switch option {
 		case 's':
-			argError(l, 1, "size", "option 's' has no fixed size")
+			l.ArgError(1, "option 's' has no fixed size")
 		case 'c':
 			if size == 0 {
-				argError(l, 1, "size", "option 'c0' has no fixed size")
+				l.ArgError(1, "option 'c0' has no fixed size")
 			}
 		}
 		if size == 0 && strings.IndexByte("csiI", option) < 0 {
 			f.control(option)
 		}
 		if at += size; at > math.MaxInt32 {
-			argError(l, 1, "size", "item size overflow")
+			l.ArgError(1, "item size overflow")
 		}
 	}
-	l.Push(glua.LNumber(at))
+	l.PushNumber(float64(at))
 	return 1
 }

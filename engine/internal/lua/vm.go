@@ -4,7 +4,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 
-	glua "github.com/yuin/gopher-lua"
+	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 )
@@ -21,6 +21,12 @@ type Host interface {
 	// Record says, until the script ends or says otherwise, whether the changes of its
 	// commands are recorded. It begins with true.
 	Record(on bool)
+	// Heavy is called when a script has made much, and may come to hold so many
+	// bytes until it ends.
+	Heavy(mostBytes int64)
+	// Beside does work that takes long, and that nothing else depends on meanwhile, beside the
+	// script. ended waits for a moment and says whether it is done.
+	Beside(work func()) (ended func() bool)
 	// Interrupt is called each time a script has made so many further steps.
 	// If it answers with a text, the script ends with that as its error.
 	Interrupt(steps int) (stop string)
@@ -42,12 +48,9 @@ type Script struct {
 	// Flags are those of its shebang line; EvalCompat if it has none.
 	Flags Flags
 
-	proto   *glua.FunctionProto
-	hoisted bool // the proto is of a function that returns the script
-
-	fn        *glua.LFunction
-	variables []*glua.Upvalue // of a hoisted script, that a run fills
-	owner     *state
+	proto *lua51.Proto
+	fn    *lua51.Function
+	owner *state
 }
 
 // New gives a VM without scripts. Log takes what redis.log is called with:
@@ -88,11 +91,11 @@ func (vm *VM) Load(body []byte) (*Script, error) {
 	if err != nil {
 		return nil, err
 	}
-	proto, hoisted, err := vm.interpreter().compileScript(string(body))
+	proto, err := vm.interpreter().compile(string(body), scriptChunk, nil)
 	if err != nil {
 		return nil, Error("ERR Error compiling script (new function): " + err.Error())
 	}
-	s := &Script{SHA: string(text[:]), Flags: flags, proto: proto, hoisted: hoisted}
+	s := &Script{SHA: string(text[:]), Flags: flags, proto: proto}
 	vm.scripts[s.SHA] = s
 	return s, nil
 }
@@ -117,65 +120,17 @@ func (vm *VM) Find(sha []byte) *Script {
 func (vm *VM) Flush() { clear(vm.scripts) }
 
 // Close frees the interpreter. The VM may be used again afterwards.
-func (vm *VM) Close() {
-	if vm.state != nil {
-		vm.state.l.Close()
-		vm.state = nil
-	}
-}
+func (vm *VM) Close() { vm.state = nil }
 
 // Run runs a script and appends its reply, or an error, to out.
 func (vm *VM) Run(h Host, s *Script, keys, args [][]byte, out *resp.Writer) {
 	state := vm.interpreter()
 	if s.owner != state {
-		s.make(state)
+		s.fn, s.owner = state.vm.Load(s.proto), state
 	}
-	usable := state.run(h, s.fn, s.SHA, keys, args, out)
-	for _, v := range s.variables {
-		v.SetValue(glua.LNil)
-	}
-	if !usable {
+	if !state.run(h, s.fn, s.SHA, keys, args, out) {
 		vm.Close()
 	}
-}
-
-// make makes the function for an interpreter.
-func (s *Script) make(owner *state) {
-	s.fn, s.variables, s.owner = owner.l.NewFunctionFromProto(owner.link(s.proto)), nil, owner
-	if s.hoisted {
-		s.fn = owner.outerPart(s.fn)
-		s.variables = emptyVariables(s.fn)
-	}
-}
-
-// outerPart runs the outer part of a hoisted script, which makes functions and
-// does nothing else.
-func (s *state) outerPart(fn *glua.LFunction) *glua.LFunction {
-	s.meter.start()
-	s.l.Push(fn)
-	s.l.Call(0, 1)
-	defer s.l.SetTop(0)
-	return s.l.Get(-1).(*glua.LFunction)
-}
-
-// emptyVariables are the variables that a function, and the functions in such
-// variables, can reach and that have no value.
-func emptyVariables(fn *glua.LFunction) (empty []*glua.Upvalue) {
-	seen := map[*glua.Upvalue]struct{}{}
-	for queue := []*glua.LFunction{fn}; len(queue) > 0; {
-		fn, queue = queue[0], queue[1:]
-		for _, v := range fn.Upvalues {
-			if !once(seen, v) {
-				continue
-			}
-			if inner, ok := v.Value().(*glua.LFunction); ok {
-				queue = append(queue, inner)
-			} else {
-				empty = append(empty, v)
-			}
-		}
-	}
-	return empty
 }
 
 // interpreter makes the interpreter when it is first needed.

@@ -14,6 +14,9 @@ import (
 
 const footerBytes = 2 + checksumLength
 
+// EnvelopeBytes is how much longer a payload is than its value: by the type and the footer.
+const EnvelopeBytes = 1 + footerBytes
+
 // AppendPayload appends value as a payload. The error is for what is no value.
 // O(n) in the size of the value.
 func AppendPayload(dst []byte, value any) ([]byte, error) {
@@ -30,12 +33,13 @@ func AppendPayload(dst []byte, value any) ([]byte, error) {
 // CheckPayload reports whether p is a payload that arrived whole, in a version of
 // the format that this package reads. It says nothing of the value.
 func CheckPayload(p []byte) bool {
-	if len(p) < footerBytes {
-		return false
-	}
 	sum := len(p) - checksumLength
-	version := binary.LittleEndian.Uint16(p[sum-2:])
-	return version <= versionMax && updateCRC(0, p[:sum]) == binary.LittleEndian.Uint64(p[sum:])
+	return CheckPayloadVersion(p) && updateCRC(0, p[:sum]) == binary.LittleEndian.Uint64(p[sum:])
+}
+
+// CheckPayloadVersion is CheckPayload without the checksum.
+func CheckPayloadVersion(p []byte) bool {
+	return len(p) >= footerBytes && binary.LittleEndian.Uint16(p[len(p)-footerBytes:]) <= versionMax
 }
 
 // DecodePayload returns the value of a payload that CheckPayload accepts. The

@@ -7,6 +7,9 @@ package resp
 
 // inline reads a whole line as a request.
 func (r *Requests) inline() (complete bool, err error) {
+	if err := handshake(r.buf[r.start:]); err != nil {
+		return false, err
+	}
 	line, found, err := r.line('\n', errBigInline)
 	if !found || err != nil {
 		return false, err
@@ -14,6 +17,9 @@ func (r *Requests) inline() (complete bool, err error) {
 	r.cursor += len(line) + 1
 	if n := len(line); n > 0 && line[n-1] == '\r' {
 		line = line[:n-1]
+	}
+	if err := requestLine(line); err != nil {
+		return false, err
 	}
 	for at := 0; ; {
 		for at < len(line) && isBlank(line[at]) {

@@ -22,6 +22,8 @@ import (
 // shrinks back when that request has been handed out. It all comes to a few
 // times what was received, at worst (arguments of no bytes) to some ten times.
 //
+// A large argument is not in the buffer but in memory of its own (large.go).
+//
 // The rules and the error texts are those of Redis 7.0, oddities included:
 // the byte after a header's CR and the two bytes after an argument are
 // skipped unseen, and a NUL byte hides the line's end behind it.
@@ -78,6 +80,8 @@ const (
 //
 // The zero value is ready for use. It is not safe for concurrent use.
 type Requests struct {
+	// Memory is lent to large arguments; may be nil.
+	Memory Memory
 	// MaxBulkBytes bounds the length of one argument; 0 means 512 MiB.
 	MaxBulkBytes int64
 	// Trusted lifts the limits for peers that have yet to authenticate (10
@@ -93,6 +97,7 @@ type Requests struct {
 	inBulk  bool // the header of the next argument was read
 	bulk    int  // if so: its length
 	spans   []span
+	large   Large
 	// args holds the argument lists handed out since the last Space, one
 	// after the other.
 	args   [][]byte
@@ -100,33 +105,49 @@ type Requests struct {
 	failed error
 }
 
-// span is an argument's place, relative to the request's start.
+// span is an argument's place, relative to the request's start. Of a large one, from is
+// isLarge and to its number.
 type span struct{ from, to int }
+
+const isLarge = -1
 
 // Space returns where the next read may put bytes; it is never empty. It
 // invalidates every argument list handed out before.
 func (r *Requests) Space() []byte {
-	r.args = r.args[:0]
-	if cap(r.args) > keepArgs {
-		r.args = nil
+	r.Forget()
+	if r.large.awaits(r.bulk + 2) {
+		return r.large.room(r.bulk + 2)
 	}
 	if len(r.spans) == 0 && cap(r.spans) > keepArgs {
 		r.spans = nil
 	}
 	r.fit()
-	space := r.buf[len(r.buf):cap(r.buf)]
-	// Beyond a long argument, whose bytes cost only themselves, no more is
-	// read at once than keepBytes: the argument lists of a pipeline that
+	// No more is read at once than keepBytes: the argument lists of a pipeline that
 	// was read but not yet served would be many times its size.
-	if unread := r.unreadBulk(); unread < len(space) {
-		space = space[:min(unread+keepBytes, len(space))]
+	return r.buf[len(r.buf):min(len(r.buf)+keepBytes, cap(r.buf))]
+}
+
+// Forget invalidates every argument list handed out before, and keeps nothing that
+// only they refer to.
+func (r *Requests) Forget() {
+	if len(r.large.handed) > 0 {
+		clear(r.args)
+		r.large.reclaim()
 	}
-	return space
+	r.args = r.args[:0]
+	if cap(r.args) > keepArgs {
+		r.args = nil
+	}
 }
 
 // Advance says that n bytes were read into the Space. More than fitted there
 // count as all of it.
 func (r *Requests) Advance(n int) {
+	if r.large.awaits(r.bulk + 2) {
+		arriving := r.large.arriving
+		r.large.arriving = arriving[:min(len(arriving)+max(n, 0), cap(arriving), r.bulk+2)]
+		return
+	}
 	end := min(len(r.buf)+max(n, 0), cap(r.buf))
 	r.filled = end == cap(r.buf)
 	r.buf = r.buf[:end]
@@ -134,7 +155,16 @@ func (r *Requests) Advance(n int) {
 
 // Buffered returns the number of received bytes that were not handed out
 // yet: those of an incomplete request and of all that follow.
-func (r *Requests) Buffered() int { return len(r.buf) - r.start }
+func (r *Requests) Buffered() int {
+	buffered := len(r.buf) - r.start + len(r.large.arriving)
+	for _, whole := range r.large.whole {
+		buffered += len(whole)
+	}
+	return buffered
+}
+
+// Free returns how many more bytes the buffer takes before it grows.
+func (r *Requests) Free() int { return cap(r.buf) - len(r.buf) }
 
 // Next returns the next request: a command's name and its arguments, at
 // least one element. ok is false when more bytes are needed. Requests without
@@ -142,11 +172,11 @@ func (r *Requests) Buffered() int { return len(r.buf) - r.start }
 //
 // argv and its elements alias memory of r. They stay valid until the next
 // Space, also over further calls of Next; an element may be appended to
-// without harm to its neighbours. An error is a [ProtocolError], and final:
-// every further call returns it again. Cost: O(bytes looked at), each byte
+// without harm to its neighbours. An error is a [ProtocolError] or a [ForeignError], and
+// final: every further call returns it again. Cost: O(bytes looked at), each byte
 // once, no allocation once the tables have grown.
 func (r *Requests) Next() (argv [][]byte, ok bool, err error) {
-	for r.failed == nil && r.start+r.cursor < len(r.buf) {
+	for r.failed == nil && (r.start+r.cursor < len(r.buf) || r.large.arriving != nil) {
 		complete, err := r.request()
 		if err != nil {
 			r.failed = err
@@ -155,7 +185,11 @@ func (r *Requests) Next() (argv [][]byte, ok bool, err error) {
 		if !complete {
 			return nil, false, nil
 		}
-		if argv := r.take(); len(argv) > 0 {
+		argv := r.take()
+		if len(argv) == 0 {
+			continue
+		}
+		if r.failed = httpWord(argv[0]); r.failed == nil {
 			return argv, true, nil
 		}
 	}
@@ -193,16 +227,37 @@ func (r *Requests) arguments() (complete bool, err error) {
 				return false, err
 			}
 		}
-		unparsed := len(r.buf) - r.start - r.cursor
-		if unparsed-2 < r.bulk {
+		place, ok := r.argument()
+		if !ok {
 			return false, nil
 		}
-		r.spans = append(r.spans, span{r.cursor, r.cursor + r.bulk})
-		r.cursor += r.bulk + 2
+		r.spans = append(r.spans, place)
 		r.inBulk = false
 		r.missing--
 	}
 	return true, nil
+}
+
+// argument takes the argument whose header was read, if all of it is there.
+func (r *Requests) argument() (place span, ok bool) {
+	if r.large.arriving == nil {
+		arrived := r.buf[r.start+r.cursor:]
+		switch {
+		case len(arrived) >= r.bulk+2:
+			place = span{r.cursor, r.cursor + r.bulk}
+			r.cursor += r.bulk + 2
+			return place, true
+		case r.bulk < largeBytes:
+			return place, false
+		}
+		r.large.memory = r.Memory
+		r.large.begin(arrived, r.bulk+2)
+		r.buf = r.buf[:r.start+r.cursor]
+	}
+	if r.large.awaits(r.bulk + 2) {
+		return place, false
+	}
+	return span{isLarge, r.large.end(r.bulk)}, true
 }
 
 // bulkHeader reads the length of the next argument.
@@ -286,21 +341,17 @@ func (r *Requests) take() [][]byte {
 	first := len(r.args)
 	request := r.buf[r.start:]
 	for _, s := range r.spans {
+		if s.from == isLarge {
+			r.args = append(r.args, r.large.whole[s.to])
+			continue
+		}
 		r.args = append(r.args, request[s.from:s.to:s.to])
 	}
+	r.large.hand()
 	r.spans = r.spans[:0]
 	r.start += r.cursor
 	r.cursor, r.scanned = 0, 0
 	return r.args[first:len(r.args):len(r.args)]
-}
-
-// unreadBulk returns how many bytes of the argument under way, and of the
-// line end after it, have not arrived.
-func (r *Requests) unreadBulk() int {
-	if !r.inBulk {
-		return 0
-	}
-	return max(r.bulk+2-(len(r.buf)-r.start-r.cursor), 0)
 }
 
 // fit moves the request under way to the front of a buffer of the right
@@ -315,7 +366,7 @@ func (r *Requests) fit() {
 	case size > keepBytes && len(unparsed) < size/4:
 		size = max(keepBytes, 2*len(unparsed))
 	case size-len(unparsed) < minSpaceBytes, r.filled && size < keepBytes:
-		size = r.grown(size)
+		size *= 2
 	}
 	r.filled = false
 	if size != cap(r.buf) {
@@ -326,15 +377,4 @@ func (r *Requests) fit() {
 		r.buf = append(r.buf[:0], unparsed...)
 	}
 	r.start = 0
-}
-
-// grown returns the size after size: twice as much, or less if that is sure
-// to hold what is left of the request. It never counts on announced bytes for
-// more than the doubling.
-func (r *Requests) grown(size int) int {
-	unread := r.unreadBulk()
-	if r.missing != 1 || unread == 0 || unread >= size || size < keepBytes {
-		return 2 * size
-	}
-	return min(2*size, len(r.buf)-r.start+unread+minSpaceBytes)
 }

@@ -30,6 +30,9 @@ func (w *Writer) Bytes() []byte { return w.buf }
 // Len returns the number of bytes written since the last Reset or Swap.
 func (w *Writer) Len() int { return len(w.buf) }
 
+// Cap returns how many bytes the buffer has room for before it grows.
+func (w *Writer) Cap() int { return cap(w.buf) }
+
 // Reset forgets what was written and keeps the memory.
 func (w *Writer) Reset() { w.buf = w.buf[:0] }
 
@@ -64,6 +67,9 @@ func (w *Writer) Int(n int64) { w.header(':', n) }
 // null.
 func (w *Writer) Bulk(b []byte) {
 	w.header('$', int64(len(b)))
+	if need := len(w.buf) + len(b) + 2; len(b) >= largeBytes && need > cap(w.buf) {
+		w.buf = append(uncleared(max(need, cap(w.buf)*5/4)), w.buf...) // append would clear it, or grow twice
+	}
 	w.buf = append(append(w.buf, b...), '\r', '\n')
 }
 

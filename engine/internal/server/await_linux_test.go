@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// What a loop does while it waits, and nobody else is to see.
+// What the loop does while it waits, and nobody else is to see.
 
-// waitingLoop is a loop that takes its next wait for a brief one, on one P.
+// waitingLoop is one that takes its next wait for a brief one, on one P.
 func waitingLoop(t *testing.T) *eventLoop {
 	t.Helper()
 	before := runtime.GOMAXPROCS(1)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
@@ -13,6 +14,8 @@ import (
 //   - a parser with its buffer and tables, from when a socket has something to
 //     read until all of it has been run. A connection keeps it only while it has
 //     sent half a request, or waits with requests behind the one that blocks.
+//   - the memory of a large argument, which may become a value; what that has overwritten
+//     comes back.
 //   - an output buffer, for the length of a batch. What is small is then copied to
 //     the connection; what is large goes with the connection until it is written.
 //
@@ -32,6 +35,10 @@ const (
 	mostSpareOutputs = 4 << 20
 	// mostSpareParsers is more than are busy at once, mostly.
 	mostSpareParsers = 16
+	// mostSpareLarge bounds the memory of one large argument that is kept for another
+	// one, and mostSpareLarges all of them.
+	mostSpareLarge  = 1 << 20
+	mostSpareLarges = 8 << 20
 )
 
 // spares is what is not lent out just now. It has a lock of its own, which is
@@ -42,6 +49,8 @@ type spares struct {
 	parsers []*resp.Requests
 	outputs [][]byte
 	bytes   int // of outputs
+	larges  [][]byte
+	large   int // bytes of larges
 }
 
 // parser lends a parser that has read nothing.
@@ -54,7 +63,7 @@ func (s *spares) parser() *resp.Requests {
 		s.parsers = s.parsers[:last]
 		return p
 	}
-	return &resp.Requests{}
+	return &resp.Requests{Memory: s}
 }
 
 // returnParser takes back a parser all of whose requests have been run.
@@ -91,6 +100,35 @@ func (s *spares) returnOutput(b []byte) {
 	if s.bytes+cap(b) <= mostSpareOutputs {
 		s.outputs = append(s.outputs, b[:0])
 		s.bytes += cap(b)
+	}
+}
+
+// TakeLarge is resp.Memory's: the memory of large values that were overwritten, and of large
+// arguments that nobody has kept.
+func (s *spares) TakeLarge(size int) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.larges) - 1; i >= 0; i-- {
+		if b := s.larges[i]; cap(b) >= size && cap(b) <= size+size/4 {
+			s.larges = slices.Delete(s.larges, i, i+1)
+			s.large -= cap(b)
+			return b
+		}
+	}
+	return nil
+}
+
+// ReturnLarge is resp.Memory's. What has not been of use for longest is let go.
+func (s *spares) ReturnLarge(b []byte) {
+	if cap(b) > mostSpareLarge {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.larges = append(s.larges, b)
+	s.large += cap(b)
+	for ; s.large > mostSpareLarges; s.larges = slices.Delete(s.larges, 0, 1) {
+		s.large -= cap(s.larges[0])
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/signalbox-io/signalbox/engine/internal/exec"
+	"github.com/signalbox-io/signalbox/engine/internal/replication"
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 )
 
@@ -43,10 +45,13 @@ type conn struct {
 	// Guarded by out; never held while anything blocks.
 	out     sync.Mutex
 	pending []byte
-	written int   // how much of pending has been written
-	flying  int   // how much a goroutine is writing just now
-	until   int64 // up to where the log is to be committed before pending may be written
-	told    int   // messages among what has not been written yet: what the client did not ask for
+	written int                // how much of pending has been written
+	shared  replication.Pieces // of the stream, for a replica: comes after pending
+	flying  int                // how much a goroutine is writing just now
+	until   int64              // up to where the log is to be committed before pending may be written
+	own     int64              // up to where the changes go that pending tells the one of who made them
+	replica bool               // its requests are few, and are read whatever waits for it
+	told    int                // messages among what has not been written yet: what the client did not ask for
 	writing bool
 	hangup  bool          // close once pending has been written
 	killed  bool          // close, though pending may not have been written
@@ -92,6 +97,7 @@ func (c *conn) serve() {
 		n, err := c.receive()
 		late := n == 0 && err != nil
 		if late && !errors.Is(err, os.ErrDeadlineExceeded) {
+			c.reportPlain(err)
 			return
 		}
 		for more := true; more; n, late = 0, false {
@@ -135,6 +141,9 @@ func (c *conn) run(n int, late bool) (goOn bool, after aftermath) {
 	wasBlocked := c.isBlocked()
 	own := s.spares.lend(&c.session.Out)
 	goOn = c.runBatch(now)
+	s.machine.Weigh(c.session)
+	s.machine.EvictClients()
+	goOn = goOn && !c.session.Closing() // it was too heavy
 	if !wasBlocked {
 		c.armTimeout()
 	}
@@ -160,6 +169,7 @@ func (c *conn) tell(after *aftermath) {
 // blocks or ends the connection, or has more to say than the client must read first.
 // The lock is held.
 func (c *conn) runBatch(now int64) bool {
+	c.noteRequests()
 	for c.paused = false; ; {
 		if c.isBlocked() {
 			c.leftover = c.waiting() > 0
@@ -173,16 +183,15 @@ func (c *conn) runBatch(now int64) bool {
 		args, ok, err := c.next()
 		switch {
 		case err != nil:
-			c.session.Out.Error("ERR Protocol error: " + err.Error())
 			c.requests = nil // nobody can use it again
-			c.finish()
+			c.giveUp(err)
 			return false
 		case !ok:
 			return c.mayWait()
 		}
-		c.server.stepping = c.loop
+		c.server.stepping, c.session.Large = c.loop, c.requests.Large()
 		c.server.machine.Step(now, c.session, args)
-		c.server.stepping = nil
+		c.server.stepping, c.session.Large = nil, nil
 		if c.session.Closing() {
 			c.finish()
 			return false
@@ -190,14 +199,24 @@ func (c *conn) runBatch(now int64) bool {
 	}
 }
 
-// mayWait reports whether the requests that cannot be run yet are few enough.
+// mayWait reports whether the requests that cannot be run yet are few enough. Those that a
+// transaction has queued are among them.
 func (c *conn) mayWait() bool {
-	c.session.QueryBytes = c.waiting()
-	if int64(c.waiting()) <= c.server.machine.QueryBufferLimit() {
+	c.noteRequests()
+	if int64(c.session.Buffers.QueryBytes+c.session.QueuedBytes()) <= c.server.machine.QueryBufferLimit() {
 		return true
 	}
 	c.finish()
 	return false
+}
+
+// noteRequests tells the session of what has arrived for it and waits.
+func (c *conn) noteRequests() {
+	b := &c.session.Buffers
+	b.QueryBytes, b.FreeBytes = c.waiting(), 0
+	if b.QueryBytes > 0 {
+		b.FreeBytes = c.requests.Free()
+	}
 }
 
 func (c *conn) isBlocked() bool {
@@ -219,14 +238,18 @@ func (c *conn) armTimeout() {
 // take moves the session's output to the connection's. The engine's lock is
 // held, the output's is taken.
 func (c *conn) take() {
-	if c.session.Out.Len() == 0 {
+	if c.session.Out.Len() == 0 && c.session.Stream.Len() == 0 {
 		return
 	}
-	c.server.machine.Sent(c.session.Out.Len())
+	c.server.machine.Sent(c.session)
 	c.out.Lock()
 	defer c.out.Unlock()
 	switch {
 	case c.broken:
+		c.server.spares.empty(&c.session.Out)
+		c.session.Stream.Clear()
+	case c.shared.Len() > 0: // a reply comes after what of the stream was there before it
+		c.shared.Add(bytes.Clone(c.session.Out.Bytes()))
 		c.server.spares.empty(&c.session.Out)
 	case len(c.pending) == 0 && !c.writing && c.session.Out.Len() > keepBytes:
 		c.pending = c.session.Out.Swap(nil)
@@ -234,8 +257,15 @@ func (c *conn) take() {
 		c.pending = append(c.pending, c.session.Out.Bytes()...)
 		c.server.spares.empty(&c.session.Out)
 	}
+	if c.session.Stream.Len() > 0 {
+		c.shared.Join(&c.session.Stream)
+		c.session.Stream.Clear()
+	}
 	if k := c.server.keeper; k != nil {
 		c.until = k.appended
+		if k.changed {
+			c.own = k.appended
+		}
 	}
 	c.bound()
 }
@@ -244,8 +274,11 @@ func (c *conn) take() {
 func (c *conn) unread() int {
 	c.out.Lock()
 	defer c.out.Unlock()
-	return len(c.pending) - c.written + c.flying
+	return c.unwrittenBytes()
 }
+
+// unwrittenBytes is unread, with c.out held.
+func (c *conn) unwrittenBytes() int { return len(c.pending) - c.written + c.shared.Len() + c.flying }
 
 // bound disconnects a client that leaves more unread than it may: it would never
 // catch up. Messages are bounded for everybody as for subscribers: a client that
@@ -253,10 +286,11 @@ func (c *conn) unread() int {
 func (c *conn) bound() {
 	machine := c.server.machine
 	limit := machine.OutputLimit(c.session.OutputClass())
-	unread := int64(len(c.pending) - c.written + c.flying)
+	unread := int64(c.unwrittenBytes())
 	if unread <= freeBytes {
 		unread = 0
 	}
+	c.session.Buffers.UnreadBytes = int(unread)
 	mostTold := machine.OutputLimit(exec.OutputPubSub).HardBytes
 	if limit.HardBytes > 0 && unread > limit.HardBytes || mostTold > 0 && int64(c.told) > mostTold {
 		c.broken = true
@@ -284,9 +318,12 @@ func (c *conn) deliver() {
 		c.timer = nil
 	}
 	c.out.Lock()
-	c.told += c.session.Out.Len()
+	if c.replica = c.session.IsReplica(); !c.replica { // whose bound is another one
+		c.told += c.session.Out.Len()
+	}
 	c.out.Unlock()
 	c.take()
+	c.server.machine.Weigh(c.session)
 	switch {
 	case c.session.Closing(): // a request that was postponed has ended it
 		c.finish()
@@ -318,7 +355,7 @@ func (c *conn) lose() {
 // committed writes it. c.out is held.
 func (c *conn) mayTell() bool {
 	k := c.server.keeper
-	return k == nil || k.mayTell(c.until)
+	return k == nil || k.mayTell(c.until) || k.mayTell(c.own) && k.mayShow(c.until)
 }
 
 // kick wakes the reader, so that it runs the requests behind a blocked one.
@@ -352,16 +389,12 @@ func (c *conn) flush() {
 	case c.writing || !c.mayTell():
 		return
 	}
-	if len(c.pending) > c.written {
-		n, err := c.writer.TryWrite(c.pending[c.written:])
-		c.written += n
-		if err != nil {
-			c.fail()
-			return
-		}
+	if err := c.tryWrite(); err != nil {
+		c.fail()
+		return
 	}
 	switch {
-	case c.written == len(c.pending):
+	case c.unwrittenBytes() == 0:
 		c.wroteAll()
 	case c.killed:
 		c.fail()
@@ -371,11 +404,29 @@ func (c *conn) flush() {
 	}
 }
 
+// tryWrite writes what the socket takes at once. c.out is held.
+func (c *conn) tryWrite() error {
+	if len(c.pending) > c.written {
+		n, err := c.writer.TryWrite(c.pending[c.written:])
+		if c.written += n; err != nil || c.written < len(c.pending) {
+			return err
+		}
+	}
+	for c.shared.Len() > 0 {
+		piece := c.shared.First()
+		n, err := c.writer.TryWrite(piece)
+		if c.shared.Drop(n); err != nil || n < len(piece) {
+			return err
+		}
+	}
+	return nil
+}
+
 // drain writes what is pending, waiting for the peer as long as it takes.
 func (c *conn) drain() {
 	for {
 		c.out.Lock()
-		if c.broken || c.written == len(c.pending) {
+		if c.broken || c.unwrittenBytes() == 0 {
 			c.writing = false
 			if c.broken {
 				c.fail()
@@ -386,18 +437,25 @@ func (c *conn) drain() {
 			return
 		}
 		if !c.mayTell() {
-			until := c.until
+			until, own := c.until, !c.server.keeper.mayTell(c.own)
 			c.out.Unlock()
-			if c.server.keeper.commit(until) != nil {
+			if c.server.keeper.commit(until, own) != nil {
 				c.lose()
 			}
 			continue
 		}
-		chunk := c.pending[c.written:]
-		c.pending, c.written, c.flying = nil, 0, len(chunk)
+		chunk, own := c.pending[c.written:], true
+		c.pending, c.written = nil, 0
+		if len(chunk) == 0 {
+			chunk, own = c.shared.First(), false
+			c.shared.Drop(len(chunk))
+		}
+		c.flying = len(chunk)
 		c.out.Unlock()
 		_, err := c.nc.Write(chunk)
-		c.server.spares.returnOutput(chunk)
+		if own {
+			c.server.spares.returnOutput(chunk)
+		}
 		c.out.Lock()
 		c.flying = 0
 		c.broken = c.broken || err != nil
@@ -422,6 +480,7 @@ func (c *conn) wroteAll() {
 func (c *conn) fail() {
 	c.broken = true
 	c.pending, c.written = nil, 0
+	c.shared.Clear()
 	c.tellDrained()
 	c.abandon()
 }
@@ -443,7 +502,7 @@ func (c *conn) full() <-chan struct{} {
 	if c.paused {
 		most = 0
 	}
-	if len(c.pending)-c.written+c.flying <= most || c.broken {
+	if c.unwrittenBytes() <= most || c.broken || c.replica {
 		return nil
 	}
 	return c.whenDrained()

@@ -5,7 +5,7 @@
 // arrived, takes the lock once, runs every whole request in it as one batch (conn.run),
 // takes the replies, gives the lock back, commits the log, and writes them in one call
 // (conn.tell). It also carries out the batch's effects on other connections: a message,
-// or the end of a wait. Sockets are served by event loops where there are any, all else
+// or the end of a wait. Sockets are served by an event loop where there is one, all else
 // by a goroutine of its own (eventloop_linux.go says why).
 //
 // A script that runs for long gives the lock back now and then (exec's
@@ -22,7 +22,7 @@
 // may leave unread; the rest is run when they have been read.
 //
 // Who owns what: Server the lock, the machine, the set of connections and the
-// expiry timer; conn its socket, parser and pending output; a loop its sockets. Every goroutine is
+// expiry timer; conn its socket, parser and pending output; the loop its sockets. Every goroutine is
 // counted in Server.tasks, and Close waits for all of them.
 //
 // Nothing here is at package level, and long waits are on channels or I/O, so a

@@ -3,16 +3,19 @@ package server
 import (
 	"errors"
 	"net"
-	"runtime"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// Plain sockets are served by event loops, as many as there are processors. A loop goes in
-// rounds: it asks epoll which of its connections have sent something, reads and runs the
-// batch of each in turn, and then, after one commit for all of them, writes the replies.
+// Plain sockets are served by an event loop. It goes in rounds: it asks epoll which
+// connections have sent something, reads and runs the batch of each in turn, and then, after
+// one commit for all of them, writes the replies.
+//
+// There is one loop, however many processors there are. What one program sends on several
+// connections is then run in the order in which it has sent it, as by Redis, and programs rely
+// on that. Two loops would also wait for each other at the engine's lock, once a batch.
 //
 // A goroutine for each connection costs a switch for each batch, and Go's poller hands out
 // what is ready last first: a connection waits for none or for two rounds where here it
@@ -34,12 +37,12 @@ import (
 // What is not a socket, and TLS, has a goroutine of its own, as on systems without epoll
 // (conn.serve): the two ways share run and tell.
 //
-// Invariant E1: one goroutine at a time is in run of a loop, and no other touches what is the
+// Invariant E1: one goroutine at a time is in run of the loop, and no other touches what is the
 // loop's own. A connection that is away belongs, with its turn, to whoever took it away.
 // Invariant E2: a descriptor is closed when nobody can use it any more: no writer of its
 // connection, no loop, and not epoll.
 
-// eventLoop serves its sockets.
+// eventLoop serves a server's sockets.
 type eventLoop struct {
 	server *Server
 	epoll  int
@@ -71,44 +74,35 @@ type turn struct {
 	goOn  bool
 }
 
-// eventLoops are a server's, guarded by the engine's lock.
-type eventLoops struct {
-	all  []*eventLoop
-	last int
-}
-
-// adopt gives a connection to a loop, if it is one that a loop can serve: what it returns
-// takes the place of nc. The engine's lock is held.
-func (e *eventLoops) adopt(s *Server, nc net.Conn) net.Conn {
+// adopt gives a connection to the loop, if it is one that it can serve: what it returns takes
+// the place of nc. The engine's lock is held.
+func (s *Server) adopt(nc net.Conn) net.Conn {
 	fd, ok := descriptor(nc)
 	if !ok {
 		return nc
 	}
-	for range runtime.GOMAXPROCS(0) - len(e.all) {
+	if s.loop == nil {
 		l, err := newEventLoop(s)
-		if err != nil {
-			break // for want of descriptors; with no loop at all, goroutines do
+		if err != nil { // for want of descriptors: goroutines do
+			_ = unix.Close(fd) // the copy
+			return nc
 		}
-		e.all = append(e.all, l)
+		s.loop = l
 		s.tasks.Go(l.run)
 	}
-	if len(e.all) == 0 {
-		_ = unix.Close(fd) // the copy
-		return nc
-	}
-	e.last = (e.last + 1) % len(e.all)
-	adopted := newSocket(e.all[e.last], fd, nc)
+	adopted := newSocket(s.loop, fd, nc)
 	_ = nc.Close() // its descriptor: the connection goes on
 	return adopted
 }
 
-// stop lets those loops end that have no connection left. The engine's lock is held.
-func (e *eventLoops) stop() {
-	for _, l := range e.all {
-		l.mu.Lock()
-		l.wake()
-		l.mu.Unlock()
+// stop lets the loop end, if there is one, when no connection is left. The engine's lock is held.
+func (l *eventLoop) stop() {
+	if l == nil {
+		return
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wake()
 }
 
 // descriptor makes a copy of a socket's descriptor that Go's own poller knows nothing of.
@@ -179,7 +173,7 @@ func (l *eventLoop) run() {
 			}
 		}
 		l.endRound()
-		l.yield() // there may be one processor only, and others who want it
+		l.yield()
 		if !l.collect() {
 			return
 		}

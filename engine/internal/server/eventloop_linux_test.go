@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a loop does at moments that a client cannot choose.
+// What the loop does at moments that a client cannot choose.
 
 // admitted is a connection that has been let in and is not served yet, and its peer.
 func admitted(t *testing.T, s *Server) (c *conn, peer net.Conn) {
@@ -32,7 +32,7 @@ func admitted(t *testing.T, s *Server) (c *conn, peer net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err = s.admit(nc, s.loops.adopt); err != nil {
+	if c, err = s.admit(nc, s.adopt); err != nil {
 		t.Fatal(err)
 	}
 	return c, peer
@@ -56,7 +56,7 @@ func TestAConnectionThatBeginsWhileTheServerIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := s.loops.all[0]
+	l := s.loop
 	for woken := true; woken; runtime.Gosched() { // until the loop has seen it
 		l.mu.Lock()
 		woken = l.woken

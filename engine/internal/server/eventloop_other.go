@@ -4,9 +4,9 @@ package server
 
 import "net"
 
-// eventLoops are there on Linux only: elsewhere each connection has a goroutine.
-type eventLoops struct{}
+// eventLoop is there on Linux only: elsewhere each connection has a goroutine.
+type eventLoop struct{}
 
-func (*eventLoops) adopt(_ *Server, nc net.Conn) net.Conn { return nc }
+func (*Server) adopt(nc net.Conn) net.Conn { return nc }
 
-func (*eventLoops) stop() {}
+func (*eventLoop) stop() {}

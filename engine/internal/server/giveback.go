@@ -77,6 +77,27 @@ func collectLess() (restore func()) {
 	}
 }
 
+// boundMemory has the collector keep the process's memory within so many bytes more, until end
+// is called: by itself it would let as much garbage gather as there is data. It may take half of
+// the processor's time for that, no more, and so the bound is none for what is in use.
+func boundMemory(moreBytes int64) (end func()) {
+	if !givingBack.CompareAndSwap(false, true) {
+		return func() {}
+	}
+	limit, before := readHeap().mapped+moreBytes+moreBytes/4, debug.SetMemoryLimit(-1)
+	if before <= limit {
+		givingBack.Store(false)
+		return func() {}
+	}
+	debug.SetMemoryLimit(limit)
+	return func() {
+		if meanwhile := debug.SetMemoryLimit(before); meanwhile != limit {
+			debug.SetMemoryLimit(meanwhile)
+		}
+		givingBack.Store(false)
+	}
+}
+
 // heap is the runtime's memory, in bytes.
 type heap struct {
 	free, used int64 // of the heap: not in use and not given back; in use

@@ -23,7 +23,8 @@ func TestGiveBackLeavesNothingButTheLimit(t *testing.T) {
 }
 
 // It collects once: what it allocates itself is no reason to do so again, though a small heap may have
-// little garbage. One more may have been under way. The share that was set is there afterwards.
+// little garbage; else it would every 10 ms, here a dozen times. One more may have been under way, and
+// what else the process does may ask for another. The share that was set is there afterwards.
 func TestGiveBackCollectsOnce(t *testing.T) {
 	const bytes, percent = 256 << 20, 17
 	before := debug.SetGCPercent(percent)
@@ -36,7 +37,7 @@ func TestGiveBackCollectsOnce(t *testing.T) {
 	}
 	began := collections()
 	GiveBack(nil)
-	if n := collections() - began; n < 1 || n > 2 {
+	if n := collections() - began; n < 1 || n > 4 {
 		t.Errorf("%d collections, want 1", n)
 	}
 	if got := debug.SetGCPercent(percent); got != percent {

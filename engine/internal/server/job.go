@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-io/signalbox/engine/internal/rdb"
 )
 
-// A job writes a snapshot: as dump.rdb, or as the new base of the append-only file. It
+// A job writes a snapshot (or loads the log, for DEBUG LOADAOF: load.go): as dump.rdb, or as the new base of the append-only file. It
 // takes the engine's lock for one step at a time, and writes without it. What commands
 // hand over meanwhile waits in memory; when that becomes too much, whoever has just been
 // served waits until the disk has taken it.
@@ -34,7 +34,7 @@ type job struct {
 	began     time.Time
 	peakBytes int64
 	relief    chan struct{} // closed when less waits; nil when nobody has to wait. Under the engine's lock.
-	served    int64         // keeper.served at the last step
+	served    int64         // Server.served at the last step
 	hurry     bool          // whether somebody had to wait for that step
 	stop      chan struct{}
 	done      chan struct{} // closed when the machine knows
@@ -54,6 +54,9 @@ func (k *keeper) heed(effects exec.Effects) {
 	k.due.EndLog = k.due.EndLog || effects.EndLog
 	if k.server.machine.Busy() {
 		return
+	}
+	if effects.Replaced {
+		k.replaced()
 	}
 	due := k.due
 	k.due = exec.Effects{}
@@ -82,8 +85,11 @@ func (k *keeper) begin(kind exec.Job) {
 }
 
 func (j *job) String() string {
-	if j.kind == exec.JobSave {
+	switch j.kind {
+	case exec.JobSave:
 		return "writing a snapshot"
+	case exec.JobLoad:
+		return "loading the append-only file again"
 	}
 	return "writing the append-only file anew"
 }
@@ -91,6 +97,9 @@ func (j *job) String() string {
 // prepare takes the instant. The lock is held.
 func (j *job) prepare() (err error) {
 	k := j.keeper
+	if j.kind == exec.JobLoad {
+		return k.server.machine.BeginLog(nowUs())
+	}
 	if j.kind == exec.JobRewrite {
 		if k.log == nil {
 			if k.openErr = k.openLog(); k.openErr != nil {
@@ -110,6 +119,10 @@ func (j *job) prepare() (err error) {
 }
 
 func (j *job) run() {
+	if j.kind == exec.JobLoad {
+		j.ended(j.load())
+		return
+	}
 	err := j.write()
 	if err != nil {
 		j.forget()
@@ -200,7 +213,7 @@ func (j *job) step(written [][]byte) (done bool, parts [][]byte, err error) {
 	s := j.keeper.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j.served, j.hurry = j.keeper.served, j.relief != nil
+	j.served, j.hurry = s.served, j.relief != nil
 	j.peakBytes = max(j.peakBytes, int64(j.snapshot.PendingBytes())+j.snapshot.HeldBytes())
 	done, err = j.snapshot.Step(stepBytes, stepKeys)
 	if j.relief != nil {
@@ -255,8 +268,11 @@ func (j *job) ended(err error) {
 	if j.kind == exec.JobSave {
 		k.saveErr = err
 	}
+	if k.stale {
+		k.dropLog()
+	}
 	if j.kind == exec.JobRewrite {
-		if err == nil {
+		if k.baseErr = err; err == nil {
 			k.warming.Store(false)
 		}
 		if !k.wantsLog() {

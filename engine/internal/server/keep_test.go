@@ -107,10 +107,17 @@ func TestAFullDiskRefusesWritesUntilThereIsRoom(t *testing.T) {
 			d := disktest.New()
 			s := kept(t, d, withLog[policy]...)
 			wantText(t, s, "OK", "SET", "before", "1")
+			writer, subscriber, reader := dial(t, s), dial(t, s), dial(t, s)
+			subscriber.send("SUBSCRIBE", "channel")
+			subscriber.skipTo(":1\r\n")
 			d.FullAfter(10)
-			wantText(t, s, "OK", "SET", "in memory", "2")
+			writer.send("EVAL", "redis.call('SET', 'in memory', '2') return redis.call('PUBLISH', 'channel', 'm')", "0")
+			writer.expectClosed()     // it is not told what the next crash could take back,
+			subscriber.expectClosed() // and neither is whoever hears of it
 			wantText(t, s, "MISCONF", "SET", "refused", "3")
 			wantText(t, s, "2", "GET", "in memory")
+			reader.send("GET", "in memory")
+			reader.expect("$1\r\n2\r\n")
 			d.FullAfter(-1)
 			time.Sleep(2 * time.Second)
 			wantText(t, s, "OK", "SET", "after", "4")
@@ -152,9 +159,9 @@ func TestAfterAFailedSyncAndAKillTheNextStartMakesAllDurable(t *testing.T) {
 	})
 }
 
-// What was acknowledged while the disk failed, and could not be written, is durable before writes are taken again:
+// What was shown to readers while the disk failed, and could not be written, is durable before writes are taken again:
 // it is older than the second that everysec may lose.
-func TestAfterAFailureWritesAreTakenAgainWhenWhatWasToldIsDurable(t *testing.T) {
+func TestAfterAFailureWritesAreTakenAgainWhenWhatWasShownIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for phase := range 20 {
 			d := disktest.New()
@@ -162,7 +169,10 @@ func TestAfterAFailureWritesAreTakenAgainWhenWhatWasToldIsDurable(t *testing.T) 
 			s := kept(t, d, withLog["everysec"]...)
 			time.Sleep(time.Duration(phase) * 50 * time.Millisecond)
 			d.FullAfter(10)
-			wantText(t, s, "OK", "SET", "in memory", "2")
+			if _, err := s.Do(t.Context(), args("SET", "in memory", "2")); !errors.Is(err, server.ErrNotSafe) {
+				t.Errorf("a write that failed ends with %v", err)
+			}
+			wantText(t, s, "2", "GET", "in memory")
 			time.Sleep(5 * time.Second)
 			d.FullAfter(-1)
 			for do(t, s, "SET", "after", "4").Str != "OK" {
@@ -229,6 +239,9 @@ func TestTurningTheLogOnSucceedsWhenTheDiskDoes(t *testing.T) {
 			wantText(t, s, "OK", "CONFIG", "SET", "appendonly", "yes")
 			time.Sleep(time.Second / 2)
 			wantText(t, s, "MISCONF", "SET", "refused", "2")
+			if why := do(t, s, "SET", "refused", "2").Str; !strings.Contains(why, syscall.ENOSPC.Error()) && !strings.Contains(why, syscall.EROFS.Error()) {
+				t.Errorf("it does not say what is the matter: %s", why)
+			}
 			wantText(t, s, "OK", "CONFIG", "SET", "appendonly", "no")
 			time.Sleep(2 * time.Second)
 			wantText(t, s, "OK", "SET", "off", "3")
@@ -314,6 +327,26 @@ func TestASnapshotThatFailsStopsWrites(t *testing.T) {
 	})
 }
 
+// After a failed snapshot it is tried again soon, though the rules ask for one an hour after the
+// last: nothing can be written meanwhile.
+func TestAFailedSnapshotIsTriedAgainSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &brokenRename{Disk: disktest.New()}
+		s := kept(t, d, "appendonly", "no", "save", "3600 1")
+		d.broken.Store(true)
+		wantText(t, s, "ERR", "SAVE") // with nothing to save, too
+		wantText(t, s, "MISCONF", "SET", "key", "1")
+		time.Sleep(time.Minute)
+		wantText(t, s, "MISCONF", "SET", "key", "1")
+		d.broken.Store(false)
+		time.Sleep(10 * time.Second)
+		wantText(t, s, "OK", "SET", "key", "2")
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // An end that cannot bring everything to the disk says so.
 func TestCloseTellsWhatIsNotOnDisk(t *testing.T) {
 	for name, parameters := range map[string][]string{"log": withLog["everysec"], "snapshot": {"appendonly", "no", "save", "1 1"}} {
@@ -321,7 +354,7 @@ func TestCloseTellsWhatIsNotOnDisk(t *testing.T) {
 			d := disktest.New()
 			s := kept(t, d, parameters...)
 			d.FullAfter(0)
-			wantText(t, s, "OK", "SET", "key", "1")
+			_, _ = s.Do(t.Context(), args("SET", "key", "1")) // with a log it says so, too
 			if err := s.Close(); !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("%s: Close returns %v", name, err)
 			}

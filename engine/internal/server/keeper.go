@@ -21,7 +21,10 @@ import (
 //	load.go    from the folder to the machine, at the start
 //	job.go     snapshots and rewrites, in the background; pace.go how they share a core
 //
-// Invariant P1: what a connection has sent was committed before (conn.until).
+// Invariant P1: what a connection has sent was committed before (conn.until). The one exception:
+// while the log cannot be written, and always is not the policy, those who have changed nothing
+// are answered all the same, and are shown what is in memory. Who has made a change then gets no
+// answer, whatever the policy (conn.own), nor does whoever was to hear of it.
 // Invariant P2: a job begins at an instant of the log: all that was changed before has
 // been appended, and nothing of what comes after.
 
@@ -36,9 +39,12 @@ type keeper struct {
 	// Guarded by the engine's lock.
 	log      *aof.Log // nil: there is no append-only file
 	appended int64
-	served   int64 // batches
+	changed  bool // by the last batch
+	stale    bool // the log is of other data than there is: nothing is appended until there is another one
 	policy   aof.Policy
-	openErr  error // why there is no log, though there should be
+	openErr  error  // why there is no log, though there should be
+	baseErr  error  // why the last rewrite has come to nothing
+	told     string // the trouble that was last told; "" if there was none
 	job      *job
 	due      exec.Effects // what is to begin, or to end, when no script is in the middle of its work
 	saveErr  error        // of the last snapshot
@@ -46,6 +52,7 @@ type keeper struct {
 
 	committer atomic.Pointer[committer] // nil: there is no append-only file
 	safe      atomic.Int64              // what is committed, and may be told
+	shown     atomic.Int64              // what may be shown to those who have not made it
 	always    atomic.Bool               // the policy
 	warming   atomic.Bool               // the log is not in force yet: its first base is being written
 }
@@ -61,6 +68,7 @@ type committer struct {
 type aftermath struct {
 	keeper *keeper
 	seq    int64         // up to where the log is to be committed
+	own    bool          // the batch itself has changed something
 	relief chan struct{} // to be waited for first, if it is not nil
 	sinks  []sink
 }
@@ -77,7 +85,7 @@ func (a *aftermath) commit() error {
 		case <-a.keeper.server.done:
 		}
 	}
-	return a.keeper.commit(a.seq)
+	return a.keeper.commit(a.seq, a.own)
 }
 
 // waitsForDisk reports whether to commit is to wait until something is on disk.
@@ -98,16 +106,17 @@ func (a *aftermath) settle() {
 
 // append adds what a batch has changed. The lock is held.
 func (k *keeper) append(requests []byte) {
-	k.served++
-	if len(requests) > 0 && k.log != nil {
+	k.changed = len(requests) > 0
+	if len(requests) > 0 && k.log != nil && !k.stale {
 		seq, _ := k.log.Append(requests) // whoever has appended commits: that bounds it
 		k.appended = k.committer.Load().began + seq
 	}
 }
 
-// commit waits until the log is as safe as the policy promises up to seq.
-func (k *keeper) commit(seq int64) error {
-	if k.mayTell(seq) {
+// commit waits until the log is as safe as the policy promises up to seq. An error says that it
+// is not, and that whoever has made (own), or has seen, what is there must not be told.
+func (k *keeper) commit(seq int64, own bool) error {
+	if k.mayTell(seq) || !own && k.mayShow(seq) {
 		return nil
 	}
 	c := k.committer.Load()
@@ -116,14 +125,21 @@ func (k *keeper) commit(seq int64) error {
 	}
 	if err := c.log.Commit(seq - c.began); err != nil && !errors.Is(err, aof.ErrClosed) {
 		k.trouble()
-		if k.always.Load() {
+		if own || k.always.Load() {
 			return fmt.Errorf("%w: %w", ErrNotSafe, err)
 		}
+		raise(&k.shown, seq)
+		return nil
 	}
+	raise(&k.safe, seq)
+	return nil
+}
+
+// raise makes n at least as large as to.
+func raise(n *atomic.Int64, to int64) {
 	for {
-		safe := k.safe.Load()
-		if safe >= seq || k.safe.CompareAndSwap(safe, seq) {
-			return nil
+		if now := n.Load(); now >= to || n.CompareAndSwap(now, to) {
+			return
 		}
 	}
 }
@@ -132,6 +148,9 @@ func (k *keeper) commit(seq int64) error {
 func (k *keeper) mayTell(seq int64) bool {
 	return seq <= k.safe.Load() || k.warming.Load() || k.committer.Load() == nil
 }
+
+// mayShow reports whether what happened up to seq may be told to those who have not made it.
+func (k *keeper) mayShow(seq int64) bool { return seq <= k.shown.Load() && !k.always.Load() }
 
 // trouble is for somebody who has found that the log does not work.
 func (k *keeper) trouble() {
@@ -167,16 +186,31 @@ func (k *keeper) works() error {
 	case k.log == nil:
 		return k.openErr
 	}
-	return k.log.Status().Err
+	err := k.log.Status().Err
+	var failed *aof.FailedError
+	if errors.As(err, &failed) && failed.Err == nil && k.baseErr != nil {
+		return fmt.Errorf("the append-only file could not be begun: %w", k.baseErr)
+	}
+	return err
 }
 
-// tell tells the machine, and whoever reads the log, how the disk is. The lock is held.
+// tell tells the machine, and whoever reads the log, how the disk is, if that is news. The lock
+// is held.
 func (k *keeper) tell() {
 	err := k.works()
-	if err != nil {
-		k.server.warn("%v: writes are refused until the disk works again", err)
-	}
 	k.server.machine.DiskState(err)
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	switch text {
+	case k.told:
+	case "":
+		k.server.note("writes are taken again")
+	default:
+		k.server.warn("%s: writes are refused until the disk works again", text)
+	}
+	k.told = text
 }
 
 // mend tries once a second to get the log to work again.
@@ -280,13 +314,33 @@ func (k *keeper) endLog() {
 		k.job.cancel()
 		return // its end ends the log
 	}
+	k.dropLog()
+	k.tell()
+}
+
+// dropLog closes the log. The lock is held; it waits for the disk, once.
+func (k *keeper) dropLog() {
+	k.stale = false
+	if k.log == nil {
+		return
+	}
 	k.server.machine.Propagate(false)
 	if err := k.log.Close(); err != nil {
 		k.server.warn("closing the append-only file: %v", err)
 	}
 	k.log = nil
 	k.committer.Store(nil) // not before: who waits for the log waits until it is closed
-	k.tell()
+}
+
+// replaced is for other data in the place of all that there was (a replica's full synchronisation). The files stay
+// what they are, for a crash, until there is an append-only file of the new data, which the machine asks for. The lock is held.
+func (k *keeper) replaced() {
+	if k.job == nil {
+		k.dropLog()
+		return
+	}
+	k.stale = k.log != nil
+	k.job.cancel() // its end drops the log
 }
 
 // close ends the keeper, after all else has ended. What is in memory and not on disk, it

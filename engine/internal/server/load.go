@@ -75,8 +75,30 @@ func (s *Server) Load(progress func(Progress)) error {
 		}
 	}
 	s.machine.HoldOff(false)
+	s.machine.Follow(nowUs())
+	after := s.carryOut()
+	s.tasks.Go(after.settle)
 	s.armExpiry()
 	return nil
+}
+
+// load loads the append-only file again: all that was appended, which is written to it first.
+func (j *job) load() error {
+	s := j.keeper.server
+	s.mu.Lock()
+	log, seq := j.keeper.log, j.keeper.appended
+	l := &loading{keeper: j.keeper, machine: s.machine, began: j.began, tell: func(Progress) {}}
+	s.mu.Unlock()
+	if log == nil {
+		return errors.New("there is no append-only file to load")
+	}
+	if err := j.keeper.commit(seq, true); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.machine.DropAll()
+	s.mu.Unlock()
+	return l.set(log.Set())
 }
 
 // beginLoading begins the work of Load, which counts as a task then; nil if the server is
@@ -92,7 +114,7 @@ func (s *Server) beginLoading(progress func(Progress)) *loading {
 	return &loading{
 		keeper: s.keeper, machine: s.machine, began: time.Now(), tell: progress,
 		appendOnly: settings.Bool("appendonly"), names: s.keeper.names(), policy: s.keeper.policy,
-		snapshotName: settings.Text("dbfilename"), takeTorn: settings.Bool("aof-load-truncated"),
+		snapshotName: settings.Text("dbfilename"), isReplica: settings.Text("replicaof") != "", takeTorn: settings.Bool("aof-load-truncated"),
 	}
 }
 
@@ -146,6 +168,7 @@ type loading struct {
 	appendOnly   bool
 	names        aof.Names
 	policy       aof.Policy
+	isReplica    bool // of somebody who will tell what has expired
 	snapshotName string
 	takeTorn     bool // aof-load-truncated
 }
@@ -199,7 +222,7 @@ func (l *loading) snapshot(name string) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = l.records(file, exec.LoadOptions{FileBytes: size})
+	_, _, err = l.records(file, exec.LoadOptions{FileBytes: size, KeepExpired: l.isReplica, GoOn: !l.appendOnly})
 	l.before = size
 	if err = errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("%s: %w; signalbox check-rdb shows where", name, err)
@@ -215,7 +238,9 @@ func (l *loading) records(from io.Reader, options exec.LoadOptions) (rest io.Rea
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
-		loader.End()
+		if loader.End(); err == nil && options.GoOn {
+			s.machine.GoOnFrom(loader)
+		}
 		s.mu.Unlock()
 		l.keys += int64(loader.Keys())
 		l.expired += int64(loader.Expired())

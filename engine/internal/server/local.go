@@ -13,6 +13,7 @@ type local struct {
 	server  *Server
 	session *exec.Session
 	replied chan struct{} // a blocked call has its reply
+	own     bool          // which has come of a change
 	timer   *time.Timer
 }
 
@@ -20,6 +21,7 @@ func (l *local) deliver() {
 	if _, _, blocked := l.session.Blocked(); blocked {
 		return
 	}
+	l.own = l.server.keeper != nil && l.server.keeper.changed
 	select {
 	case l.replied <- struct{}{}:
 	default:
@@ -97,7 +99,7 @@ func (s *Server) await(ctx context.Context, l *local) (resp.Value, error) {
 	value, _, err := resp.Parse(l.session.Out.Bytes())
 	s.spares.empty(&l.session.Out)
 	s.giveBack(l)
-	after := aftermath{keeper: s.keeper}
+	after := aftermath{keeper: s.keeper, own: l.own}
 	if after.keeper != nil {
 		after.seq = after.keeper.appended
 	}

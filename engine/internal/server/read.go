@@ -33,6 +33,7 @@ func (c *conn) room() []byte {
 // vacate gives the parser back if it holds nothing that was received.
 func (c *conn) vacate() {
 	if c.requests != nil && c.requests.Buffered() == 0 {
+		c.requests.Forget()
 		c.server.spares.returnParser(c.requests)
 		c.requests = nil
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -27,9 +28,10 @@ type Options struct {
 	Password string
 	// MaxClients bounds the connections; 0 means 10,000.
 	MaxClients int
-	// Port and UnixPath are where the server listens, for INFO and CONFIG GET.
+	// Port, UnixPath and Bind are where the server listens, for INFO and CONFIG GET.
 	Port     int
 	UnixPath string
+	Bind     string
 	// Log takes messages of scripts. May be nil.
 	Log func(level int, message string)
 	// Settings are the parameters; nil for the defaults. ConfigFile is where
@@ -55,11 +57,15 @@ type Server struct {
 	closed    bool
 	done      chan struct{}
 	slow      map[*conn]struct{} // those above a soft limit
-	loops     eventLoops
-	stepping  looped // whose request the machine is at, if an event loop serves it
+	loop      *eventLoop         // nil while it has served no socket
+	stepping  looped             // whose request the machine is at, if the event loop serves it
 	leave     sync.Once
 	leaving   chan struct{} // closed before done, so that a script gives the lock back
 	keeper    *keeper       // nil: the data is in memory only
+	link      *link         // to the primary; nil: this is one
+	served    int64         // batches
+	syncDue   bool          // a full synchronisation is to begin, when no script is in the middle of its work
+	strangers strangers
 
 	spares spares       // has a lock of its own
 	aside  atomic.Int64 // goroutines that serve a connection, or wait for the disk
@@ -95,22 +101,26 @@ func New(options Options) *Server {
 	var random [28]byte
 	rand.Read(random[:]) // never fails
 	s.machine = exec.New(exec.Options{
-		Password:   options.Password,
-		Seed:       binary.LittleEndian.Uint64(random[20:]),
-		RunID:      hex.EncodeToString(random[:20]),
-		Port:       options.Port,
-		UnixPath:   options.UnixPath,
-		MaxClients: options.MaxClients,
-		Process:    processInfo,
-		FreeMemory: func() { s.tasks.Go(func() { GiveBack(s.done) }) },
-		Stopwatch:  func() int64 { return int64(time.Since(began)) },
-		Log:        options.Log,
-		Interrupt:  s.interrupt,
-		Settings:   options.Settings,
-		ConfigFile: options.ConfigFile,
-		Files:      files{},
-		ApplyTLS:   s.applyTLS,
-		Secret:     func(password []byte) { rand.Read(password) }, // never fails
+		Password:    options.Password,
+		Seed:        binary.LittleEndian.Uint64(random[20:]),
+		RunID:       hex.EncodeToString(random[:20]),
+		Port:        options.Port,
+		UnixPath:    options.UnixPath,
+		Bind:        options.Bind,
+		MaxClients:  options.MaxClients,
+		Process:     processInfo,
+		FreeMemory:  func() { s.tasks.Go(func() { GiveBack(s.done) }) },
+		Stopwatch:   func() int64 { return int64(time.Since(began)) },
+		Log:         options.Log,
+		Interrupt:   s.interrupt,
+		Beside:      s.beside,
+		BoundMemory: boundMemory,
+		Exchange:    exchange,
+		Settings:    options.Settings,
+		ConfigFile:  options.ConfigFile,
+		Files:       files{},
+		ApplyTLS:    s.applyTLS,
+		Secret:      func(password []byte) { rand.Read(password) }, // never fails
 	}, nowUs())
 	return s
 }
@@ -152,7 +162,7 @@ func (s *Server) Serve(l net.Listener) error {
 			}
 			return fmt.Errorf("engine: accepting on %s: %w", l.Addr(), errors.Join(err, l.Close()))
 		}
-		c, err := s.admit(nc, s.loops.adopt)
+		c, err := s.admit(nc, s.adopt)
 		if err != nil {
 			s.tasks.Go(func() { _ = refuse(nc, err) }) // the peer has been told; nobody else asks
 			continue
@@ -201,7 +211,7 @@ func (s *Server) Dial() (net.Conn, error) {
 
 // admit takes a connection in, or says why not. One that is in is counted in
 // tasks, for whoever serves it to count it out. adopt may put another in nc's place.
-func (s *Server) admit(nc net.Conn, adopt func(*Server, net.Conn) net.Conn) (*conn, error) {
+func (s *Server) admit(nc net.Conn, adopt func(net.Conn) net.Conn) (*conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -215,7 +225,7 @@ func (s *Server) admit(nc net.Conn, adopt func(*Server, net.Conn) net.Conn) (*co
 	}
 	keepAlive(nc, s.machine.KeepAliveSec())
 	if adopt != nil {
-		nc = adopt(s, nc)
+		nc = adopt(nc)
 	}
 	c := newConn(s, nc)
 	c.session = s.machine.Connect(nowUs(), address(nc.RemoteAddr()), address(nc.LocalAddr()))
@@ -293,9 +303,10 @@ func (s *Server) Connections() int {
 // it returns is to be settled after it is given back.
 func (s *Server) carryOut() (after aftermath) {
 	effects := s.machine.TakeEffects()
+	s.served++
 	if k := s.keeper; k != nil {
 		k.append(effects.Propagate)
-		after.keeper, after.seq, after.relief = k, k.appended, k.crowded()
+		after.keeper, after.seq, after.own, after.relief = k, k.appended, k.changed, k.crowded()
 	}
 	for _, session := range effects.Wake {
 		if sink, ok := s.bySession[session]; ok {
@@ -311,6 +322,16 @@ func (s *Server) carryOut() (after aftermath) {
 	}
 	if effects.Shutdown {
 		_ = s.stop() // a listener that cannot be closed does not keep the engine open
+	}
+	if effects.Relink {
+		s.relink()
+	}
+	if effects.Begin == exec.JobSync {
+		s.syncDue, effects.Begin = true, exec.NoJob
+	}
+	if s.syncDue && !s.machine.Busy() {
+		s.syncDue = false
+		s.beginSync()
 	}
 	if s.keeper != nil && !s.closed {
 		s.keeper.heed(effects)
@@ -415,6 +436,25 @@ func (s *Server) interrupt(letIn bool) (now int64, closing bool) {
 	return nowUs(), closing
 }
 
+// beside does work for a running script in a goroutine. The lock is held by whoever runs the script, which
+// lets others in meanwhile as ever.
+func (s *Server) beside(work func()) (ended func() bool) {
+	const moment = time.Millisecond
+	done := make(chan struct{})
+	s.tasks.Go(func() {
+		defer close(done)
+		work()
+	})
+	return func() bool {
+		select {
+		case <-done:
+			return true
+		case <-time.After(moment):
+			return false
+		}
+	}
+}
+
 // Close closes every listener and connection and waits until all has ended. What is
 // kept is on disk then, or the error says why not. Close is safe to call more than once.
 func (s *Server) Close() error { return s.Shutdown(context.Background()) }
@@ -431,18 +471,23 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(err, s.closeMachine())
 }
 
-// lastSave writes a snapshot if there is a rule to write any.
+// lastSave waits for replicas that lag, and writes a snapshot if there is a rule to write any. Replicas have half of the
+// time, so that the snapshot has some.
 func (s *Server) lastSave(ctx context.Context) error {
 	s.lockAtRest()
 	k := s.keeper
-	if k == nil || s.closed || !s.machine.Kept() {
+	if s.closed {
 		s.mu.Unlock()
 		return nil
 	}
-	if k.job != nil && k.job.kind == exec.JobRewrite {
+	mostUs := int64(math.MaxInt64)
+	if deadline, ok := ctx.Deadline(); ok {
+		mostUs = time.Until(deadline).Microseconds() / 2
+	}
+	if k != nil && s.machine.Kept() && k.job != nil && k.job.kind == exec.JobRewrite {
 		k.job.cancel()
 	}
-	if !s.machine.Shutdown(nowUs()) {
+	if !s.machine.Shutdown(nowUs(), mostUs) {
 		s.mu.Unlock()
 		return nil
 	}
@@ -456,6 +501,8 @@ func (s *Server) lastSave(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case k == nil || !s.machine.Kept():
+		return nil
 	case s.closed:
 		return k.saveErr
 	case k.log != nil:
@@ -483,7 +530,8 @@ func (s *Server) stop() error {
 	for c := range s.conns {
 		c.abandon()
 	}
-	s.loops.stop()
+	s.link.end()
+	s.loop.stop()
 	return errors.Join(errs...)
 }
 

@@ -11,13 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/signalbox-io/signalbox/engine/internal/resp"
 	"github.com/signalbox-io/signalbox/engine/internal/server"
+	"github.com/signalbox-io/signalbox/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // client is a connection that a test drives by hand.
 type client struct {

@@ -168,7 +168,7 @@ func serveEach(s *server.Server, l net.Listener) error {
 
 func TestInAStormEverybodyGetsWhatHeIsOwed(t *testing.T) {
 	settings := map[string][]string{"memory": {"appendonly", "no", "save", ""}, "always": withLog["always"], "everysec": withLog["everysec"]}
-	ways := map[string]func(*server.Server, net.Listener) error{"loops": (*server.Server).Serve, "goroutines": serveEach}
+	ways := map[string]func(*server.Server, net.Listener) error{"loop": (*server.Server).Serve, "goroutines": serveEach}
 	for name, parameters := range settings {
 		for way, serve := range ways {
 			t.Run(name+", "+way, func(t *testing.T) { weather(t, serve, parameters) })

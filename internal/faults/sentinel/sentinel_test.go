@@ -9,8 +9,6 @@ import (
 	"github.com/signalbox-io/signalbox/internal/topology"
 )
 
-func TestMain(m *testing.M) { faults.Main(m) }
-
 // site is a Sentinel group and a load on it.
 type site struct {
 	*faults.Load

@@ -5,6 +5,7 @@ package goredis
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -14,7 +15,8 @@ import (
 // Transport is a transport.Transport.
 type Transport struct {
 	client  redis.UniversalClient
-	cluster cluster // the client again, nil if it is no Cluster's
+	cluster cluster     // the client again, nil if it is no Cluster's
+	mapped  atomic.Bool // the client of a Cluster has been told who serves which slots
 }
 
 // cluster is what only a Cluster's client can be asked.
@@ -41,8 +43,17 @@ func (t *Transport) Do(ctx context.Context, command transport.Command) (any, err
 // lookAround has the client of a Cluster ask who serves which slots now, after a server did not answer: it may have been
 // replaced, and the client would notice that by itself after ten seconds only.
 func (t *Transport) lookAround(ctx context.Context, err error) {
+	switch {
+	case t.cluster == nil:
+		return
+	case err == nil:
+		if !t.mapped.Load() {
+			t.mapped.Store(true)
+		}
+		return
+	}
 	var answer *transport.ServerError
-	if t.cluster == nil || err == nil || errors.As(err, &answer) || errors.Is(err, context.Canceled) {
+	if errors.As(err, &answer) || errors.Is(err, context.Canceled) {
 		return
 	}
 	t.cluster.ReloadState(ctx)
@@ -80,8 +91,8 @@ func newCmd(ctx context.Context, command transport.Command) once {
 func (t *Transport) Pipeline(ctx context.Context, commands []transport.Command) []transport.Reply {
 	replies := exec(ctx, t.client.Pipeline(), commands)
 	for _, reply := range replies {
+		t.lookAround(ctx, reply.Err)
 		if reply.Err != nil {
-			t.lookAround(ctx, reply.Err)
 			break
 		}
 	}
@@ -106,6 +117,19 @@ func exec(ctx context.Context, pipeline redis.Pipeliner, commands []transport.Co
 		}
 	}
 	return replies
+}
+
+// Server is part of transport.Transport: the address of the node. Before the first answer the client would have to ask for
+// the slots, which may take long.
+func (t *Transport) Server(key string) string {
+	if !t.mapped.Load() {
+		return ""
+	}
+	node, err := t.cluster.MasterForKey(context.Background(), key)
+	if err != nil {
+		return "" // whoever sends a command is told
+	}
+	return node.Options().Addr
 }
 
 // Together is part of transport.Transport. A Cluster's client may spread the commands over its connections, and may follow

@@ -11,14 +11,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	"go.uber.org/goleak"
 
+	"github.com/signalbox-io/signalbox/internal/leak"
 	"github.com/signalbox-io/signalbox/internal/transport"
 	"github.com/signalbox-io/signalbox/internal/transport/transporttest"
 )
 
 func TestTransport(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer leak.Check(t)()
 	transporttest.Exercise(t, func(t *testing.T, dial func() (net.Conn, error)) (transport.Transport, func()) {
 		client := redis.NewClient(&redis.Options{
 			Dialer:     func(context.Context, string, string) (net.Conn, error) { return dial() },

@@ -29,6 +29,7 @@ func ExerciseCluster(t *testing.T, open OpenCluster) {
 	c := startCluster(t)
 	for name, rule := range map[string]func(*testing.T, transport.Transport){
 		"commands find their keys":           c.commandsFindKeys,
+		"servers are told apart":             c.serversAreToldApart,
 		"each primary is visited":            c.primariesAreVisited,
 		"keys are followed":                  c.keysAreFollowed,
 		"together does not follow by halves": c.togetherIsWhole,
@@ -166,6 +167,18 @@ func (c *cluster) commandsFindKeys(t *testing.T, over transport.Transport) {
 	}
 	if info, err := over.Do(ctx, transport.Command{Words: []any{"info", "server"}}); err != nil {
 		t.Errorf("a command without a key: %v, %v", info, err)
+	}
+}
+
+// serversAreToldApart: a client that has been answered knows where keys are.
+func (c *cluster) serversAreToldApart(t *testing.T, over transport.Transport) {
+	if _, err := over.Do(soon(t), keyed("get", lowerKey)); err != nil {
+		t.Fatal(err)
+	}
+	lower, higher := over.Server(lowerKey), over.Server(higherKey)
+	if lower == higher || over.Server(lostKey) != lower {
+		t.Errorf("the server of %s is %q as that of %s is %q, and the one of %s %q",
+			lowerKey, lower, lostKey, over.Server(lostKey), higherKey, higher)
 	}
 }
 

@@ -128,6 +128,9 @@ func togetherIsOneConnection(t *testing.T, open Open) {
 
 func onePrimary(t *testing.T, open Open) {
 	_, over := start(t, open)
+	if name := over.Server("key"); name != "" {
+		t.Errorf("the only server is named %q", name)
+	}
 	visits, stop := 0, errors.New("stop")
 	err := over.EachPrimary(soon(t), func(ctx context.Context, server transport.Doer) error {
 		visits++
@@ -171,7 +174,7 @@ func goneServerIsUnsent(t *testing.T, open Open) {
 	}
 }
 
-// limited is a context with a deadline and without Done, as the library makes one to spare a timer.
+// limited is a context with a deadline that its Done knows nothing of, as the library makes one to spare a timer.
 type limited struct {
 	context.Context
 	until time.Time
@@ -200,6 +203,10 @@ func deadlinesAreHeard(t *testing.T, open Open) {
 		givenUp(t, how, func() error { return send(plain) })
 		noDone := limited{context.Background(), time.Now().Add(50 * time.Millisecond)}
 		givenUp(t, how+", a deadline without Done", func() error { return send(noDone) })
+		later, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		early := limited{later, time.Now().Add(50 * time.Millisecond)}
+		givenUp(t, how+", a deadline before Done", func() error { return send(early) })
 	}
 }
 

@@ -1,0 +1,18 @@
+module github.com/signalbox-io/signalbox/autocomplete
+
+go 1.26.0
+
+require github.com/signalbox-io/signalbox v0.1.0
+
+require (
+	github.com/google/go-cmp v0.7.0
+	github.com/redis/go-redis/v9 v9.23.0
+	golang.org/x/text v0.42.0
+	pgregory.net/rapid v1.3.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)

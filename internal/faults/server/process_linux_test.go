@@ -1,5 +1,0 @@
-package server_test
-
-import "syscall"
-
-func diesWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

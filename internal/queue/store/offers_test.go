@@ -1,0 +1,108 @@
+package store
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// asked is a worker that takes offers.
+func asked(name string, options ...func(*Report)) func(*Report) {
+	return func(r *Report) {
+		r.Name, r.Lease, r.OfferFor, r.Room = name, time.Minute, 20*time.Second, "slot:1"
+		for _, option := range options {
+			option(r)
+		}
+	}
+}
+
+func (l *lab) stateOf(id string) string {
+	l.t.Helper()
+	sight, err := l.Look(l.t.Context(), id, "")
+	must(l.t, err)
+	if sight == nil {
+		return "gone"
+	}
+	return strings.TrimSpace(sight.State + " " + sight.Worker)
+}
+
+// Of an acceptance and whatever else ends an offer, the one that comes first to the server counts.
+func TestAnOfferEndsOnce(t *testing.T) {
+	for name, first := range map[string]func(l *lab, token string){
+		"its time is over":   func(l *lab, _ string) { l.pass(20 * time.Second) },
+		"the worker is away": func(l *lab, _ string) { l.work("p/1", asked("anna"), state("away")) },
+		"the worker drains":  func(l *lab, _ string) { l.work("p/1", asked("anna"), state("draining")) },
+		"the worker declines": func(l *lab, token string) {
+			l.work("p/1", asked("anna"), report(Done{ID: "j", Token: token, Verb: "decline"}))
+		},
+		"the worker misses it": func(l *lab, token string) {
+			l.work("p/1", asked("anna"), report(Done{ID: "j", Token: token, Verb: "miss"}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.enqueue(item("j"))
+			claims := l.begin("p/1", asked("anna"))
+			want(t, "offered", l.stateOf("j"), "o p/1")
+			token := claims[0].Token
+			first(l, token)
+			answer := l.work("p/1", asked("anna"), state("away"), report(Done{ID: "j", Token: token, Verb: "accept"}))
+			want(t, "late", strings.Join(answer.Late, " "), "j")
+			want(t, "after it", l.stateOf("j"), "w")
+			want(t, "found", l.check(false), "")
+			l.begin("p/2", asked("bob"))
+			want(t, "the next", l.stateOf("j"), "o p/2")
+		})
+	}
+}
+
+// An acceptance that came first holds against all of them.
+func TestWhatWasAcceptedStays(t *testing.T) {
+	l := newLab(t)
+	l.enqueue(item("j"))
+	token := l.begin("p/1", asked("anna"))[0].Token
+	answer := l.work("p/1", asked("anna"), state("draining"), report(Done{ID: "j", Token: token, Verb: "accept"}))
+	want(t, "late", len(answer.Late), 0)
+	l.pass(14 * time.Second)
+	l.work("p/1", asked("anna"), state("draining"))
+	l.pass(10 * time.Second)
+	want(t, "beyond its time", l.stateOf("j"), "c p/1")
+	l.pass(time.Minute) // it is not heard of any more
+	l.begin("p/2", asked("bob"))
+	sight, err := l.Look(t.Context(), "j", "")
+	must(t, err)
+	want(t, "crashes", sight.Record.Crashes, 1)
+	l.pass(time.Minute) // bob has only been offered it
+	l.begin("p/3", asked("cleo"))
+	sight, err = l.Look(t.Context(), "j", "")
+	must(t, err)
+	want(t, "crashes", sight.Record.Crashes, 1)
+	want(t, "found", l.check(false), "")
+}
+
+// What is torn of offers, names and ranks is found, and mended.
+func TestCheckMendsOffers(t *testing.T) {
+	for finding, tear := range map[string]func(l *lab){
+		"worker that nobody finds by its name":      func(l *lab) { l.raw("ZREM", l.key("links"), "n\tanna\tp/1") },
+		"count that is not the sum":                 func(l *lab) { l.raw("HSET", l.key("counts"), "o", "3") },
+		"time of what is gone":                      func(l *lab) { l.raw("ZADD", l.key("times"), "99999999999999", "o\tnone") },
+		"link to what is gone":                      func(l *lab) { l.raw("ZADD", l.key("links"), "0", "r\tnote\tslot\t\t0000000000000001\tp/9") },
+		"idle worker that nobody finds by its rank": func(l *lab) { l.raw("ZREMRANGEBYLEX", l.key("links"), "[r\t", "(r\n") },
+	} {
+		t.Run(finding, func(t *testing.T) {
+			l := newLab(t)
+			l.configure("placement", "longest")
+			l.enqueue(item("kept"))
+			l.begin("p/2", asked("bob"))
+			l.begin("p/1", asked("anna"))
+			tear(l)
+			if found := l.check(false); !strings.Contains(found, finding) {
+				t.Errorf("found %q", found)
+			}
+			l.check(true)
+			want(t, "found again", l.check(false), "")
+			l.enqueue(item("j"))
+			want(t, "offered", l.stateOf("j"), "o p/1")
+		})
+	}
+}

@@ -1,0 +1,20 @@
+-- schedule: keeps schedules. What they say is the clients'; the server knows when the next tick is.
+--
+-- ARGV: verb; set: name, ms of the next tick, text; remove: name; list. Setting the same text again changes nothing, so that
+-- every process may set its schedules when it starts, and no tick is lost or doubled by that.
+-- Returns {1} if something has changed, and for list pairs of name and text with its tick.
+--@include prelude.lua
+
+local verb, name, ms, text = unpack(ARGV)
+if verb == 'list' then return call('HGETALL', schedules) end
+local was = call('HGET', schedules, name)
+if verb == 'remove' then
+  call('ZREM', ticks, name)
+  return {call('HDEL', schedules, name)}
+end
+if was and string.sub(was, string.find(was, '\n', 1, true) + 1) == text then return {0} end
+call('HSET', schedules, name, ms .. '\n' .. text)
+call('ZADD', ticks, ms, name)
+alarm(false)
+save()
+return {1}

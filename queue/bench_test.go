@@ -1,0 +1,106 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/queue"
+)
+
+// BenchmarkDrain enqueues jobs that do nothing, in batches of 100 from one producer, and has one worker of 100 slots run
+// them. It reports both rates, calls a job and the server's CPU time a job.
+func BenchmarkDrain(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		keys int
+	}{{"plain", 0}, {"1000 keys limited to 2", 1000}} {
+		b.Run(c.name, func(b *testing.B) {
+			server := difftest.Redis(b)
+			client := redis.NewClient(&redis.Options{
+				Addr: server.Addr, MaxRetries: -1, ContextTimeoutEnabled: true,
+				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+			})
+			defer client.Close()
+			q, err := queue.New(client, "bench")
+			must(b, err)
+			defer q.Close()
+			if c.keys > 0 {
+				must(b, q.Configure(b.Context(), queue.Limit(queue.EachKey, 2)))
+			}
+			ctx := b.Context()
+			begun := time.Now()
+			before := cpuOf(b, client)
+			for i := 0; i < b.N; i += 100 {
+				var requests []queue.Request
+				for j := i; j < min(i+100, b.N); j++ {
+					if c.keys > 0 {
+						requests = append(requests, note.With("", queue.Key(strconv.Itoa(j%c.keys))))
+					} else {
+						requests = append(requests, note.With(""))
+					}
+				}
+				_, err := q.EnqueueMany(ctx, requests...)
+				must(b, err)
+			}
+			enqueued := time.Since(begun)
+			b.ReportMetric(float64(b.N)/enqueued.Seconds(), "enqueued/s")
+			middle := cpuOf(b, client)
+			b.ReportMetric(float64((middle-before).Microseconds())/float64(b.N), "server-µs/enqueue")
+			b.ReportMetric(usedMemory(b, client)/float64(b.N), "bytes/job")
+			var ran atomic.Int64
+			all := make(chan struct{})
+			w := q.Worker("w", queue.Slots(100))
+			note.Handle(w, func(context.Context, *queue.Job[string]) (queue.None, error) {
+				if ran.Add(1) == int64(b.N) {
+					close(all)
+				}
+				return queue.None{}, nil
+			})
+			run, stop := context.WithCancel(ctx)
+			ended := make(chan error)
+			begun = time.Now()
+			go func() { ended <- w.Run(run) }()
+			<-all
+			b.ReportMetric(float64(b.N)/time.Since(begun).Seconds(), "drained/s")
+			stop()
+			must(b, <-ended)
+			b.ReportMetric(float64((cpuOf(b, client)-middle).Microseconds())/float64(b.N), "server-µs/job")
+		})
+	}
+}
+
+func usedMemory(b *testing.B, client *redis.Client) float64 {
+	return infoField(b, client, "memory", "used_memory_dataset:")
+}
+
+func infoField(b *testing.B, client *redis.Client, section, field string) float64 {
+	text := client.Info(b.Context(), section).Val()
+	_, rest, _ := strings.Cut(text, field)
+	value, _, _ := strings.Cut(rest, "\r\n")
+	n, err := strconv.ParseFloat(value, 64)
+	must(b, err)
+	return n
+}
+
+// cpuOf is the CPU time that a server has used.
+func cpuOf(b *testing.B, client *redis.Client) time.Duration {
+	pid := int(infoField(b, client, "server", "process_id:"))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	must(b, err)
+	f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	user, err := strconv.Atoi(f[11])
+	must(b, err)
+	system, err := strconv.Atoi(f[12])
+	must(b, err)
+	return time.Duration(user+system) * 10 * time.Millisecond
+}

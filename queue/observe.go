@@ -1,0 +1,222 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-io/signalbox/internal/queue/store"
+)
+
+// What a process does with a queue can be followed: every happening is told to those who observe, and something of the
+// context of who enqueues can come with the job to the context of its handler. Packages logging, metrics and tracing stand
+// on this.
+
+// observers are what the settings of a Queue say of it. They do not change after New.
+type observers struct {
+	tell    []func(Event)
+	wrap    []Middleware
+	inject  []func(ctx context.Context, meta map[string]string)
+	extract []func(ctx context.Context, meta map[string]string) context.Context
+}
+
+// Happening is what an Event tells.
+type Happening string
+
+// What happens to jobs, and to a worker. Jobs of schedules and of plain lists are not told of as Added.
+const (
+	Added        Happening = "added"         // a producer's call is over: Verb is new, duplicate, refused or unknown; Err, Took
+	Started      Happening = "started"       // a handler is to be called: Attempt, Waited
+	Ended        Happening = "ended"         // it has returned: Verb, Err, Took, Attempt
+	ReportedLate Happening = "reported late" // what came of a job does not count: it was another worker's by then
+	Failing      Happening = "failing"       // the server could not be reached, or is full, and will be tried again: Err
+	LeaseLost    Happening = "lease lost"    // the server does not believe in the worker any more; it begins anew
+	Ignoring     Happening = "ignoring"      // a handler goes on, seconds after its context has ended: Err says why, Took for how long it runs
+	Draining     Happening = "draining"
+	BadLine      Happening = "bad line" // a plain list has one that is no job: Err
+)
+
+// Event is something that happened to a job or to a worker.
+type Event struct {
+	What    Happening
+	Queue   string
+	Worker  string // "" of a producer
+	Job     string
+	Kind    string
+	Key     string
+	Verb    string // of Ended: done, retry, dead, snooze, back, cancelled
+	Err     error
+	Took    time.Duration
+	Attempt int           // 1 for the first
+	Waited  time.Duration // of a first attempt, by the server's clock, from when it was ready; else 0
+	Context context.Context
+}
+
+// Observer has a function told of what happens to the queue's jobs in this process, to all of its workers and to producers. It
+// must not wait.
+func Observer(tell func(Event)) Setting {
+	return func(q *Queue) error {
+		q.observers.tell = append(q.observers.tell, tell)
+		return nil
+	}
+}
+
+// Wrap wraps every handler of every worker, around what the workers Use, the first one outermost.
+func Wrap(middleware ...Middleware) Setting {
+	return func(q *Queue) error {
+		q.observers.wrap = append(q.observers.wrap, middleware...)
+		return nil
+	}
+}
+
+// Propagate has something of the context of who enqueues come with the job: inject writes it into the job's metadata, extract
+// reads it into the context of the handler, of every attempt. Either may be nil. Names are best short: they are stored with
+// each job.
+func Propagate(
+	inject func(ctx context.Context, meta map[string]string), extract func(ctx context.Context, meta map[string]string) context.Context,
+) Setting {
+	return func(q *Queue) error {
+		if inject != nil {
+			q.observers.inject = append(q.observers.inject, inject)
+		}
+		if extract != nil {
+			q.observers.extract = append(q.observers.extract, extract)
+		}
+		return nil
+	}
+}
+
+// Metadata is the first field of what the client writes of a job, and in it only if there is any.
+const metaField = `{"meta":`
+
+// meta is what goes before the other fields of a job that is enqueued in ctx.
+func (o *observers) meta(ctx context.Context) string {
+	meta := map[string]string{}
+	for _, inject := range o.inject {
+		inject(ctx, meta)
+	}
+	if len(meta) == 0 {
+		return ""
+	}
+	encoded, err := json.Marshal(meta)
+	if err != nil {
+		return "" // it cannot be: these are texts
+	}
+	return metaField + string(encoded) + ","
+}
+
+// withMeta puts metadata into what the client has written.
+func withMeta(meta, rest string) string {
+	if meta == "" || rest == "{}" {
+		return rest
+	}
+	return meta + strings.TrimPrefix(rest, "{")
+}
+
+func metaOf(rest string) map[string]string {
+	rest, found := strings.CutPrefix(strings.TrimPrefix(rest, "\n"), metaField)
+	if !found {
+		return nil
+	}
+	var meta map[string]string
+	if err := json.NewDecoder(strings.NewReader(rest)).Decode(&meta); err != nil {
+		return nil // a job runs without
+	}
+	return meta
+}
+
+// context is what a handler is given of who enqueued.
+func (o *observers) context(ctx context.Context, rest string) context.Context {
+	if len(o.extract) == 0 {
+		return ctx
+	}
+	meta := metaOf(rest)
+	for _, extract := range o.extract {
+		ctx = extract(ctx, maps.Clone(meta))
+	}
+	return ctx
+}
+
+// tellEnqueued tells of each request of a call.
+func (q *Queue) tellEnqueued(ctx context.Context, begun time.Time, requests []Request, outcomes []ManyOutcome, err error) {
+	if len(q.observers.tell) == 0 {
+		return
+	}
+	took := time.Since(begun)
+	for i, o := range outcomes {
+		e := Event{
+			What: Added, Queue: q.name, Job: o.ID, Kind: requests[i].item.Lane.Kind, Key: requests[i].item.Lane.Key,
+			Verb: "new", Err: o.Err, Took: took, Context: ctx,
+		}
+		switch {
+		case o.Err != nil:
+			e.Verb = "refused"
+		case o.ID == "":
+			e.Verb, e.Err = "unknown", err
+		case o.Duplicate:
+			e.Verb = "duplicate"
+		}
+		for _, tell := range q.observers.tell {
+			tell(e)
+		}
+	}
+}
+
+// tellFailing tells that a producer's call has failed, and will be made again.
+func (q *Queue) tellFailing(err error) {
+	for _, tell := range q.observers.tell {
+		tell(Event{What: Failing, Queue: q.name, Err: err, Context: context.Background()})
+	}
+}
+
+// observed gives a worker what its queue was told of observers.
+func (w *Worker) observed() {
+	w.observe, w.wrap = slices.Clone(w.queue.observers.tell), slices.Clone(w.queue.observers.wrap)
+}
+
+func (w *Worker) tell(e Event) {
+	e.Worker, e.Queue = w.name, w.queue.name
+	if e.Context == nil {
+		e.Context = context.Background()
+	}
+	for _, tell := range w.observe {
+		tell(e)
+	}
+}
+
+// event is one of a job that runs.
+func (e *execution) event(what Happening) Event {
+	r := &e.claim.Record
+	return Event{What: what, Job: e.claim.ID, Kind: r.Lane.Kind, Key: r.Lane.Key, Attempt: r.Attempts + 1, Context: e.ctx}
+}
+
+// begin gives the job what it has of its producer, and tells that it is to run.
+func (e *execution) begin() {
+	ctx := e.worker.queue.observers.context(e.ctx, e.claim.Record.Rest)
+	e.worker.mu.Lock()
+	e.ctx = ctx // tellIgnoring looks at it
+	e.worker.mu.Unlock()
+	event := e.event(Started)
+	event.Waited = waited(&e.claim)
+	e.worker.tell(event)
+}
+
+// waited is for how long a job was ready before its first claim. A token is the time of its claim in µs, by the server's clock.
+func waited(c *store.Claim) time.Duration {
+	us, err := strconv.ParseInt(c.Token, 10, 64)
+	if err != nil || c.Record.Attempts+c.Record.Crashes > 0 {
+		return 0
+	}
+	return max(time.UnixMicro(us).Sub(c.Record.Ready), 0)
+}
+
+// over tells what became of it.
+func (e *execution) over(verb string, err error) {
+	event := e.event(Ended)
+	event.Verb, event.Err, event.Took = verb, err, time.Since(e.begun)
+	e.worker.tell(event)
+}

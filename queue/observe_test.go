@@ -1,0 +1,119 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/signalbox-io/signalbox/queue"
+)
+
+type events struct {
+	mu   sync.Mutex
+	seen []queue.Event
+}
+
+func (e *events) tell(event queue.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.seen = append(e.seen, event)
+}
+
+// lines are what happened to jobs, each as "what verb attempt waited".
+func (e *events) lines() (lines []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, event := range e.seen {
+		if event.Kind != "" {
+			lines = append(lines, fmt.Sprintf("%s %s %d %v", event.What, event.Verb, event.Attempt, event.Waited.Round(time.Second)))
+		}
+	}
+	return lines
+}
+
+func TestObserversSeeProducersAndWorkers(t *testing.T) {
+	inBubble(t, func(t *testing.T, server redis.UniversalClient) {
+		var seen events
+		q := open(t, server, queue.Observer(seen.tell))
+		enqueue(t, q, "fails once", queue.ID("a"), queue.In(time.Minute), queue.Key("k"))
+		_, err := note.Enqueue(within(t), q, "", queue.ID("a"))
+		must(t, err)
+		_, err = note.Enqueue(within(t), q, "", queue.Priority(1<<30))
+		wantErr(t, err, queue.ErrInvalid)
+		time.Sleep(2 * time.Minute) // one of them it is ready
+		w := q.Worker("w")
+		note.Handle(w, func(_ context.Context, j *queue.Job[string]) (queue.None, error) {
+			time.Sleep(time.Second)
+			if j.Attempt == 1 {
+				return queue.None{}, errors.New("not yet")
+			}
+			return queue.None{}, nil
+		})
+		stop := start(t, w)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		stop()
+		want := []string{
+			"added new 0 0s", "added duplicate 0 0s",
+			"started  1 1m0s", "ended retry 1 0s", "started  2 0s", "ended done 2 0s",
+		}
+		if diff := cmp.Diff(want, seen.lines()); diff != "" {
+			t.Error(diff)
+		}
+		for _, e := range seen.seen {
+			if e.Queue != "app" || e.Context == nil || e.What == queue.Ended && (e.Took != time.Second || e.Key != "k" || e.Worker != "w") {
+				t.Errorf("an event without what belongs to it: %+v", e)
+			}
+		}
+	})
+}
+
+type said struct{}
+
+// What the producer's context says comes to the handler, at every attempt, and middleware of the queue is around all.
+func TestWhatAProducerSaysComesToTheHandler(t *testing.T) {
+	inBubble(t, func(t *testing.T, server redis.UniversalClient) {
+		inject := func(ctx context.Context, meta map[string]string) {
+			if text, ok := ctx.Value(said{}).(string); ok {
+				meta["said"] = text
+			}
+		}
+		extract := func(ctx context.Context, meta map[string]string) context.Context {
+			return context.WithValue(ctx, said{}, meta["said"])
+		}
+		var r recorder
+		wrap := func(next queue.Runner) queue.Runner {
+			return func(ctx context.Context, task *queue.Task) ([]byte, error) {
+				r.add("wrap")
+				return next(ctx, task)
+			}
+		}
+		q := open(t, server, queue.Propagate(inject, extract), queue.Wrap(wrap))
+		_, err := note.Enqueue(context.WithValue(within(t), said{}, `hello "you"`), q, "a")
+		must(t, err)
+		_, err = note.Enqueue(within(t), q, "b") // says nothing
+		must(t, err)
+		w := q.Worker("w", queue.Slots(1))
+		note.Handle(w, func(ctx context.Context, j *queue.Job[string]) (queue.None, error) {
+			r.add(fmt.Sprint(j.Args, j.Attempt, " ", ctx.Value(said{})))
+			if j.Attempt == 1 {
+				return queue.None{}, queue.Retry(errors.New("again"), time.Hour)
+			}
+			return queue.None{}, nil
+		})
+		start(t, w)
+		time.Sleep(2 * time.Hour)
+		want := []string{"wrap", `a1 hello "you"`, "wrap", "b1 ", "wrap", `a2 hello "you"`, "wrap", "b2 "}
+		if got := r.all(); !slices.Equal(got, want) {
+			t.Error(cmp.Diff(want, got))
+		}
+	})
+}
