@@ -18,6 +18,7 @@ type fault interface {
 type faults struct {
 	transport.Transport
 	sent         atomic.Int64
+	done         atomic.Int64 // so many were executed, and answered without an error
 	loseRequests atomic.Int64 // so many of the next never reach the server
 	loseReplies  atomic.Int64 // so many of the next are executed, and nobody hears of it
 	delay        atomic.Pointer[chan struct{}]
@@ -35,6 +36,9 @@ func (f *faults) Do(ctx context.Context, command transport.Command) (any, error)
 		return nil, io.ErrUnexpectedEOF
 	}
 	value, err := f.Transport.Do(ctx, command)
+	if err == nil {
+		f.done.Add(1)
+	}
 	if command.Key != 0 && f.loseReplies.Add(-1) >= 0 { // not of INFO, which a Box sends when it meets a server
 		return nil, io.ErrUnexpectedEOF
 	}
@@ -79,6 +83,11 @@ func (f *faults) several(
 		return transport.Failed(len(commands), io.ErrUnexpectedEOF)
 	}
 	replies := send(ctx, commands)
+	for i := range replies {
+		if replies[i].Err == nil {
+			f.done.Add(1)
+		}
+	}
 	if f.loseReplies.Add(-1) >= 0 {
 		return transport.Failed(len(commands), io.ErrUnexpectedEOF)
 	}
