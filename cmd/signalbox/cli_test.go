@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -203,9 +204,43 @@ func poll(ts *testscript.TestScript, what string, done func() bool) {
 	defer tick.Stop()
 	for !done() {
 		if time.Now().After(deadline) {
+			tellStuck(ts)
 			ts.Fatalf("%s: not within %v", what, patience)
 		}
 		<-tick.C
+	}
+}
+
+// tellStuck has the programs of a script that has run out of patience say what their goroutines do, and end by that. They say
+// it on stderr: the log of the test has what those in the background said, and here is what went into files.
+func tellStuck(ts *testscript.TestScript) {
+	environments, err := filepath.Glob("/proc/[0-9]*/environ") // none elsewhere than on Linux
+	ts.Check(err)
+	var told []string
+	for _, path := range environments {
+		environ, _ := os.ReadFile(path) // it may have ended, or be another user's
+		if bytes.Contains(environ, []byte("SIGNALBOX_STATE="+ts.Getenv("SIGNALBOX_STATE")+"\x00")) {
+			id, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			if ts.Check(err); syscall.Kill(id, syscall.SIGABRT) == nil {
+				told = append(told, path)
+			}
+		}
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(5 * time.Second); len(told) > 0 && time.Now().Before(deadline); {
+		if environ, _ := os.ReadFile(told[0]); len(environ) == 0 {
+			told = told[1:]
+			continue
+		}
+		<-tick.C
+	}
+	files, err := filepath.Glob(ts.MkAbs("*"))
+	ts.Check(err)
+	for _, path := range files {
+		if text, err := os.ReadFile(path); err == nil && len(text) < 1<<16 {
+			ts.Logf("%s:\n%s", path, text)
+		}
 	}
 }
 
