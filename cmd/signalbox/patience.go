@@ -13,15 +13,27 @@ import (
 const retryEvery = time.Second
 
 // acquire connects and acquires, and begins again while the server is away: for as long as --retry-for says, and without it,
-// once the server was met, for as long as it may wait. A private engine that has gone is looked after by reviving.
+// once the server was met, for as long as it may wait. A private engine that was killed is started again meanwhile, which may
+// take longer than a Box bears with a silent server; one that was ended stays away.
 func (a *app) acquire(ctx context.Context, f runFlags, name string) (*signalbox.Box, *signalbox.Lease, error) {
 	if f.wait > 0 {
 		f.until = time.Now().Add(f.wait)
 	}
+	endReviving := func() {}
+	defer func() { endReviving() }()
 	var away time.Time // since when the server has not been met
 	for seen := false; ; {
-		box, lease, met, err := a.attempt(ctx, f, name)
-		if !errors.Is(err, signalbox.ErrUnavailable) || a.private != nil || ctx.Err() != nil {
+		box, err := a.open(ctx, true)
+		met := err == nil
+		var lease *signalbox.Lease
+		if met {
+			if a.private != nil && !f.noWait && !seen {
+				endReviving = a.reviving(ctx)
+			}
+			lease, err = a.attempt(ctx, f, box, name)
+		}
+		ended := a.private != nil && a.private.generation() == ""
+		if !errors.Is(err, signalbox.ErrUnavailable) || ended || ctx.Err() != nil {
 			return box, lease, err
 		}
 		if met || away.IsZero() {

@@ -229,16 +229,12 @@ func interrupted(s os.Signal) error {
 	return &exitError{exitSignal + int(number), nil}
 }
 
-// attempt connects and acquires once. It reports whether the server was met.
-func (a *app) attempt(ctx context.Context, f runFlags, name string) (_ *signalbox.Box, _ *signalbox.Lease, met bool, _ error) {
-	box, err := a.open(ctx, true)
-	if err != nil {
-		return nil, nil, false, err
-	}
+// attempt acquires once, and closes the box if that fails.
+func (a *app) attempt(ctx context.Context, f runFlags, box *signalbox.Box, name string) (*signalbox.Lease, error) {
 	lease, err := a.await(ctx, f, box, name)
 	if err == nil {
 		if err = f.replicated(lease); err == nil {
-			return box, lease, true, nil
+			return lease, nil
 		}
 		a.mark.remove()
 		err = errors.Join(err, lease.Release(ctx))
@@ -249,7 +245,7 @@ func (a *app) attempt(ctx context.Context, f runFlags, name string) (_ *signalbo
 	if closed := box.Close(); closed != nil && !errors.Is(err, signalbox.ErrUnavailable) {
 		fmt.Fprintln(a.stderr, "signalbox:", closed)
 	}
-	return nil, nil, true, err
+	return nil, err
 }
 
 // await waits for the grant, as long as it may.
@@ -268,9 +264,6 @@ func (a *app) await(ctx context.Context, f runFlags, box *signalbox.Box, name st
 		var done context.CancelFunc
 		ctx, done = context.WithDeadline(ctx, f.until)
 		defer done()
-	}
-	if a.private != nil {
-		defer a.reviving(ctx)()
 	}
 	lease, err := lock.Acquire(ctx, options...)
 	return a.markHeld(ctx, f, lease, err)
