@@ -9,7 +9,10 @@ import (
 func TestMain(m *testing.M) { Main(m) }
 
 // waits is found by its name.
-func waits(until <-chan struct{}) { <-until }
+func waits(begun chan<- struct{}, until <-chan struct{}) {
+	close(begun)
+	<-until
+}
 
 func TestGoroutinesThatStayAreFound(t *testing.T) {
 	end := make(chan struct{})
@@ -17,7 +20,9 @@ func TestGoroutinesThatStayAreFound(t *testing.T) {
 	for _, stack := range stacks() {
 		before[id(stack)] = true
 	}
-	go waits(end)
+	begun := make(chan struct{})
+	go waits(begun, end)
+	<-begun
 	err := find(before, nil, time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "leak.waits(") || !strings.HasPrefix(err.Error(), "1 goroutines") {
 		t.Errorf("found: %v", err)
