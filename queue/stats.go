@@ -244,6 +244,9 @@ func newWorkerInfo(s *store.WorkerSight) WorkerInfo {
 		ID: s.ID, State: WorkerState(s.State), Kinds: s.Kinds, Tags: s.Tags, Capacities: map[string]Occupied{}, OfferFor: s.OfferFor,
 		Offered: s.Offered, Now: s.Now,
 	}
+	if s.State == "missed" { // it has let an offer pass, and may not have heard that it is away
+		w.State = Away
+	}
 	var info workerInfo
 	if err := json.Unmarshal([]byte(s.Info), &info); err == nil { // else it is shown by its id
 		w.Name, w.Host, w.PID = info.Name, info.Host, info.PID

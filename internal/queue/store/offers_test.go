@@ -56,6 +56,32 @@ func TestAnOfferEndsOnce(t *testing.T) {
 	}
 }
 
+// Who has let an offer pass is away, and is not offered the job again by a call that was made before it heard of that.
+func TestAMissedOfferIsNotOfferedAgainByALateCall(t *testing.T) {
+	for name, passed := range map[string]func(l *lab){
+		"its own call":   func(*lab) {},
+		"another's call": func(l *lab) { l.work("p/2", state("away")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.enqueue(item("j"))
+			l.begin("p/1", asked("anna"))
+			l.pass(20 * time.Second)
+			passed(l)
+			late := func(r *Report) { r.Call = 7 } // made before it heard
+			l.work("p/1", asked("anna"), late)
+			want(t, "after a late call", l.stateOf("j"), "w")
+			l.work("p/1", asked("anna"), late) // its answer was lost
+			want(t, "after the late call's second coming", l.stateOf("j"), "w")
+			l.enqueue(item("k"))
+			want(t, "a new one", l.stateOf("k"), "w")
+			l.work("p/1", asked("anna"), func(r *Report) { r.Call = 8 })
+			want(t, "when it has heard", l.stateOf("j")+l.stateOf("k"), "o p/1w")
+			want(t, "found", l.check(false), "")
+		})
+	}
+}
+
 // An acceptance that came first holds against all of them.
 func TestWhatWasAcceptedStays(t *testing.T) {
 	l := newLab(t)

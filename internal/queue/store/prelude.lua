@@ -1147,13 +1147,15 @@ local function seldom()
   end
 
   -- endOffer takes an offer back. The job has its old place; who has declined it, or let it pass and stays, is not offered
-  -- it again until a minute has gone by without anybody's declining. Why: declined, missed, canceled, or what the worker is.
+  -- it again until a minute has gone by without anybody's declining. Who has let it pass and does not stay is away; as long as
+  -- it may not have heard of that, its state is missed: it says that it is online, and does not mean this. Why: declined, missed,
+  -- canceled, or what the worker is.
   local function endOffer(id, claimText, why)
     local f = split(claimText, T)
     local w = worker(f[1])
     local j, told = unclaim(id, claimText, w)
     local stays = w and string.find(w.offer, 'stay', 1, true)
-    if w and why == 'missed' and not stays and w.state == 'online' then w.state = 'away' end
+    if w and why == 'missed' and not stays and w.state == 'online' then w.state = 'missed' end
     if j and w and (why == 'declined' or why == 'missed' and stays) then
       j.tags = string.gsub(j.tags, '^\1[^,]*,', '') -- it was reserved for who does not take it
       j.cost = (j.cost == '' and 'slot=1' or j.cost) .. ',\1' .. w.name

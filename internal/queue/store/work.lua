@@ -56,6 +56,7 @@ if tonumber(w.call) > callNumber then
   return redis.error_reply('LATE a later call of this worker was answered')
 end
 local again_ = tonumber(w.call) == callNumber
+if state == 'online' and (w.state == 'missed' or again_ and w.state == 'away') then state = 'away' end -- see endOffer
 w.info = ARGV[9]
 
 -- What it can do, if that has changed.
