@@ -3,8 +3,10 @@ package store
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -48,6 +50,44 @@ func (s *system) followHistory() {
 		clear(s.replay.Hashes["rates"])
 	}
 	s.agree("Q1: what the history leaves", s.durable(s.replay), s.durable(is), nil)
+}
+
+// rebuild makes the queue again elsewhere, and compares the two.
+func (s *system) rebuild(*rapid.T) {
+	if s.replay == nil {
+		return
+	}
+	s.copies++
+	other, err := New(s.ground, fmt.Sprint(s.name, " copy ", s.copies), "producer", time.Second)
+	s.must(err)
+	told, err := other.Restore(s.ctx(), s.replay, "test", Continue{}, func(int) {})
+	s.must(err)
+	var cancel []string
+	for id, j := range s.m.jobs {
+		if j.state == "c" && j.told {
+			cancel = append(cancel, id)
+		}
+	}
+	slices.Sort(cancel)
+	s.agree("jobs that were to be canceled", told, cancel, nil)
+	found, err := other.Check(s.ctx(), false, 15*time.Second)
+	s.agree("findings in a queue that was rebuilt", fmt.Sprint(found), "[]", err)
+	want := s.durable(s.replay)
+	for field := range want {
+		if strings.HasPrefix(field, "claims ") || strings.HasPrefix(field, "links x") || strings.HasPrefix(field, "times o") {
+			delete(want, field)
+		}
+	}
+	copied := *s
+	copied.name = other.Name
+	got := s.durable(copied.keys())
+	for _, j := range s.m.jobs { // one that ran is unique again
+		if field := "unique " + j.lane.Kind + "\t" + j.unique; j.state == "c" && j.unique != "" && want[field] == "" {
+			want[field] = got[field]
+			s.agree("it is one that ran", s.m.jobs[got[field]].state, "c", nil)
+		}
+	}
+	s.agree("Q1: a queue that was rebuilt", got, want, nil)
 }
 
 // keys is what the keys have.

@@ -45,9 +45,10 @@ type system struct {
 	seen     []string // lines of the plain list that somebody has seen
 	calls    map[string]int64
 	last     map[string]*Report
-	token    string  // the largest that was given out
-	back     int64   // by how much the server's clock has gone back
-	rates    bool    // of kinds: then nobody is late, see settle
+	token    string // the largest that was given out
+	back     int64  // by how much the server's clock has gone back
+	rates    bool   // of kinds: then nobody is late, see settle
+	copies   int
 	replay   *Replay // nil: there is no history yet
 }
 
@@ -529,7 +530,8 @@ func agreesWithModel(t *testing.T, make func(name string) ground) {
 			"enqueue": s.enqueue, "enqueue more": s.enqueue, "work": s.work, "work on": s.work, "work again": s.work,
 			"work more": s.work, "change": s.change, "configure": s.configure, "wait": s.wait, "schedule": s.schedule,
 			"drain": s.drain, "push": s.push, "take in": s.takeIn, "history": s.beginHistory,
-			"pass": s.passes, "clock goes back": s.clockGoesBack, "": s.check,
+			"rebuild": s.rebuild,
+			"pass":    s.passes, "clock goes back": s.clockGoesBack, "": s.check,
 		})
 	})
 }

@@ -39,6 +39,20 @@ type Mark struct {
 	Words []string
 }
 
+// After is the last entry before a queue was rebuilt, Upto the one that it was rebuilt up to: an earlier one, if it was made
+// as it was at some time.
+func (m *Mark) After() string { return m.word(0) }
+
+// Upto is described with After.
+func (m *Mark) Upto() string { return m.word(1) }
+
+func (m *Mark) word(i int) string {
+	if i < len(m.Words) {
+		return m.Words[i]
+	}
+	return ""
+}
+
 // Came is one entry, taken apart.
 type Came struct {
 	Number int64
@@ -66,14 +80,13 @@ func (r *Replay) Take(id string, c *Came) (bool, error) {
 		events := r.Events
 		*r = *NewReplay()
 		r.walk, r.Events = strconv.FormatInt(c.Number, 10), events
-	case c.Mark != nil && c.Mark.Verb == "rebuilt" && r.ID != "": // its number is one that no other entry has
-	case r.ID == "" || c.Number != r.Last+1:
+	case r.ID == "" || c.Number != r.Last+1, c.Mark != nil && c.Mark.Verb == "rebuilt" && c.Mark.After() != r.ID:
 		return false, nil
 	}
 	if c.Mark != nil {
 		switch c.Mark.Verb {
 		case "walked":
-			r.Whole = r.Whole || len(c.Mark.Words) == 1 && c.Mark.Words[0] == r.walk
+			r.Whole = r.Whole || c.Mark.word(0) == r.walk
 		case "rebuilt":
 			clear(r.Hashes["claims"])
 		}
