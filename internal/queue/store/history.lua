@@ -47,7 +47,7 @@ elseif verb == 'on' then
     entry = '0'
     call = recorder()
   end
-  call('MARK', history, 'walk')
+  call('MARK', history, 'walk', keep)
   save()
   return {call('XREVRANGE', history, '+', '-', 'COUNT', '1')[1][1], entry}
 elseif verb == 'took' then

@@ -21,8 +21,8 @@ type Replay struct {
 	Clock     int64                        // µs: the largest number that was given out
 	Last      int64                        // number of the last entry
 	ID        string                       // of the last entry
+	Keep      int64                        // how many entries the server was to keep
 	Whole     bool                         // false: it began over a queue that was there already, and has not said all of it
-	Events    int                          // how many fields and members were read
 	walk      string                       // the number of the first walk, which says it
 }
 
@@ -39,12 +39,7 @@ type Mark struct {
 	Words []string
 }
 
-// After is the last entry before a queue was rebuilt, Upto the one that it was rebuilt up to: an earlier one, if it was made
-// as it was at some time.
-func (m *Mark) After() string { return m.word(0) }
-
-// Upto is described with After.
-func (m *Mark) Upto() string { return m.word(1) }
+func (m *Mark) is(verb string) bool { return m != nil && m.Verb == verb }
 
 func (m *Mark) word(i int) string {
 	if i < len(m.Words) {
@@ -59,6 +54,27 @@ type Came struct {
 	Mark   *Mark // nil: it is of a transition
 	clock  int64
 	events [][]string
+}
+
+// Rebuilt says that the queue was made again behind the entry with that ID. That is the one before this.
+func (c *Came) Rebuilt(after string) bool { return c.Mark.is("rebuilt") && c.Mark.word(0) == after }
+
+// RebuiltAs is the entry that the queue was made up to, if it was made as it was at some time; else "".
+func (c *Came) RebuiltAs() string {
+	if !c.Mark.is("rebuilt") || c.Mark.word(1) == c.Mark.word(0) {
+		return ""
+	}
+	return c.Mark.word(1)
+}
+
+// Events is how many fields and members were written.
+func (c *Came) Events() (n int) {
+	for _, words := range c.events {
+		if n += len(words) - 2; words[0] == "HSET" || words[0] == "ZADD" {
+			n -= (len(words) - 2) / 2
+		}
+	}
+	return n
 }
 
 // NewReplay is a queue before its first entry.
@@ -76,15 +92,16 @@ func NewReplay() *Replay {
 // Take goes on by an entry, which Parse has taken apart. It reports false, and changes nothing, if it does not follow.
 func (r *Replay) Take(id string, c *Came) (bool, error) {
 	switch {
-	case c.Mark != nil && c.Mark.Verb == "walk" && (r.ID == "" || c.Number != r.Last+1): // it begins here, or anew
-		events := r.Events
+	case c.Mark.is("walk") && (r.ID == "" || c.Number != r.Last+1): // it begins here, or anew
 		*r = *NewReplay()
-		r.walk, r.Events = strconv.FormatInt(c.Number, 10), events
-	case r.ID == "" || c.Number != r.Last+1, c.Mark != nil && c.Mark.Verb == "rebuilt" && c.Mark.After() != r.ID:
+		r.walk = strconv.FormatInt(c.Number, 10)
+	case r.ID == "" || c.Number != r.Last+1, c.Mark.is("rebuilt") && !c.Rebuilt(r.ID):
 		return false, nil
 	}
 	if c.Mark != nil {
 		switch c.Mark.Verb {
+		case "walk":
+			r.Keep = whole(c.Mark.word(0))
 		case "walked":
 			r.Whole = r.Whole || c.Mark.word(0) == r.walk
 		case "rebuilt":
@@ -102,11 +119,9 @@ func (r *Replay) Take(id string, c *Came) (bool, error) {
 
 // write does what a command did. Words that are kept are copied: the text that they are in is that of a whole entry.
 func (r *Replay) write(command, key string, words []string) error {
-	r.Events += len(words)
 	hash, set := r.Hashes[key], r.Sets[key]
 	switch {
 	case command == "HSET" && hash != nil && len(words)%2 == 0:
-		r.Events -= len(words) / 2
 		for i := 0; i < len(words); i += 2 {
 			hash[strings.Clone(words[i])] = strings.Clone(words[i+1])
 		}
@@ -119,7 +134,6 @@ func (r *Replay) write(command, key string, words []string) error {
 			delete(hash, field)
 		}
 	case command == "ZADD" && set != nil && len(words)%2 == 0:
-		r.Events -= len(words) / 2
 		for i := 0; i < len(words); i += 2 {
 			score, err := strconv.ParseFloat(words[i], 64)
 			if err != nil {
