@@ -27,7 +27,7 @@ func segments(t *testing.T, folder string) *files.Sink {
 	return sink
 }
 
-// record copies the history until stop is called, which waits until the sink has all of it, and closes the sink.
+// record copies the history until stop is called, which has the sink have all of it, and closes it.
 func record(t *testing.T, q *queue.Queue, sink history.Sink, options ...queue.RecordOption) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -35,29 +35,10 @@ func record(t *testing.T, q *queue.Queue, sink history.Sink, options ...queue.Re
 	go func() { ended <- q.Record(ctx, sink, options...) }()
 	return func() {
 		t.Helper()
-		recorded(t, q, ended)
 		cancel()
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-ended)
+		must(t, q.Record(within(t), sink, append(options, queue.UntilCaughtUp())...))
 		must(t, sink.Close())
-	}
-}
-
-// recorded waits until the sink has what the server has.
-func recorded(t *testing.T, q *queue.Queue, ended chan error) {
-	t.Helper()
-	for ctx := within(t); ; {
-		info, err := q.History(ctx)
-		must(t, err)
-		if info.On && info.Entries == 1 && len(info.Sinks) == 1 {
-			return
-		}
-		select {
-		case err := <-ended:
-			t.Fatalf("recording has ended: %v", err)
-		case <-time.After(time.Millisecond):
-		}
 	}
 }
 

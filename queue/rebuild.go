@@ -112,7 +112,7 @@ func (r *rebuilding) read(ctx context.Context) (*store.Replay, error) {
 	case err != nil:
 		return nil, err
 	case kept == "":
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, errNoHistory)
+		return nil, fmt.Errorf("%w: the sink has no history", ErrInvalid)
 	case kept != r.Name():
 		return nil, fmt.Errorf("%w: the sink keeps that of %q: open the queue by that name", history.ErrOtherQueue, kept)
 	}

@@ -49,6 +49,14 @@ func HistoryKeep(entries int) RecordOption {
 	}
 }
 
+// UntilCaughtUp has Record return when the sink has all that there is.
+func UntilCaughtUp() RecordOption {
+	return func(r *recording) error {
+		r.once = true
+		return nil
+	}
+}
+
 // OnRecorded is called after each step with the ID of the last entry that the sink has, and how many were copied.
 func OnRecorded(recorded func(id string, entries int)) RecordOption {
 	return func(r *recording) error {
@@ -63,6 +71,7 @@ type recording struct {
 	sink     history.Sink
 	name     string
 	keep     int64
+	once     bool
 	recorded func(id string, entries int)
 	last     string // the ID of the last entry that the sink has, or of the first that it is to have
 	number   int64  // of the last one; 0: it is not known yet
@@ -107,6 +116,9 @@ func (r *recording) run(ctx context.Context) error {
 		if err == nil {
 			failures = 0
 			continue
+		}
+		if errors.Is(err, errCaughtUp) {
+			return nil
 		}
 		if !ledger.Retryable(err) || ctx.Err() != nil {
 			return err
@@ -154,6 +166,9 @@ func (r *recording) step(ctx context.Context) error {
 	}
 	if len(entries) == 0 {
 		r.number = number
+		if r.once {
+			return errCaughtUp
+		}
 		return r.store.AwaitHistory(ctx, r.last, awaitHistory)
 	}
 	if err := r.sink.Append(ctx, r.Name(), entries); err != nil {
@@ -239,5 +254,5 @@ func (q *Queue) ForgetSink(ctx context.Context, name string) error {
 	return err
 }
 
-// errNoHistory is what a sink says that was never written to.
-var errNoHistory = errors.New("the sink has no history")
+// errCaughtUp ends a Record that was to end then.
+var errCaughtUp = errors.New("the sink has all that there is")
