@@ -14,6 +14,7 @@
 --@include begin
 
 local verb, word, value = ARGV[1], ARGV[2], ARGV[3]
+local mark = 'MARK' -- no command, see the recorder
 
 local function save() call('SET', clock, string.format('%d\t%d\t%d', math.max(given, nowUs), back, dated)) end
 
@@ -47,7 +48,7 @@ elseif verb == 'on' then
     entry = '0'
     call = recorder()
   end
-  call('MARK', history, 'walk', keep)
+  call(mark, history, 'walk', keep)
   save()
   return {call('XREVRANGE', history, '+', '-', 'COUNT', '1')[1][1], entry}
 elseif verb == 'took' then
@@ -72,7 +73,7 @@ elseif verb == 'off' then
   call('SET', clock, string.format('%d\t%d\t%d', math.max(given, nowUs), back, dated), 'PX', '86400000')
   return {'0'}
 elseif verb == 'walked' then
-  call('MARK', history, 'walked', word)
+  call(mark, history, 'walked', word)
   save()
   return {'0'}
 end
