@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-io/signalbox/queue/history"
 )
 
-// ErrNotEmpty: a queue was to be made from its history on a server that has jobs, results, settings or schedules of it
-// already. Nothing was changed.
+// ErrNotEmpty: a queue was to be made from its history on a server that has jobs of it already, or results. Nothing was
+// changed.
 var ErrNotEmpty = errors.New("the queue is not empty")
 
 // RebuildOption is an option of Rebuild.
@@ -55,10 +55,10 @@ type rebuilding struct {
 	lastNumber int64
 }
 
-// Rebuild makes the queue from its history, on a server that has none of it: every job in the state that it was in, those
-// that ran waiting again; settings, limits, schedules, results, and what producers were answered last. Workers may be online
-// meanwhile: they are refused, and go on when it is done. Then the history goes on behind what the sink has: start
-// Record again.
+// Rebuild makes the queue from its history, on a server that has none of its jobs: every job in the state that it was in,
+// those that ran waiting again; results, what producers were answered last, and settings, limits and schedules, which
+// replace those that there are. Workers may be online meanwhile: they are refused, and go on when it is done. Then the
+// history goes on behind what the sink has: start Record again.
 //
 // What the queue did after the last entry that the sink has is lost. A Rebuild that was stopped on its way leaves a queue
 // that refuses all calls; call it again. It keeps all jobs in the memory of this process, and reads the whole history.

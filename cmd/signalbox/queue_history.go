@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/signal"
 	"strings"
 	"time"
 
@@ -95,7 +96,9 @@ JSON: {entries, last}, at the end.`,
 			if once {
 				options = append(options, queue.UntilCaughtUp())
 			}
-			return a.withQueue(cmd.Context(), func(q *queue.Queue) error { return a.recordHistory(cmd.Context(), q, args[0], options) })
+			ctx, cancel := signal.NotifyContext(cmd.Context(), terminationSignals...)
+			defer cancel()
+			return a.withQueue(ctx, func(q *queue.Queue) error { return a.recordHistory(ctx, q, args[0], options) })
 		},
 	}
 	cmd.Flags().StringVar(&name, "sink", name, "name of these files, if there are other sinks of the queue")
@@ -175,9 +178,9 @@ func (a *app) queueRebuildCommand() *cobra.Command {
 	until, asCopy := "", false
 	cmd := &cobra.Command{
 		Use: "rebuild FOLDER", Short: "Make a queue again from its history", Args: exactly("a folder"),
-		Long: `Make a queue from its history on a server that has none of it, after the old one has lost
-its data: every job in the state that it was in, those that ran waiting again; settings,
-schedules, results. What the queue did after the last entry that the files have is lost.
+		Long: `Make a queue from its history on a server that has none of its jobs, after the old one has
+lost its data: every job in the state that it was in, those that ran waiting again;
+settings, schedules, results. What the queue did after the last entry that the files have is lost.
 
 Stop what pushes jobs; workers may stay, and go on when it is done. Then record again,
 into the same folder. A rebuild that was stopped on its way leaves a queue that answers
@@ -203,7 +206,9 @@ them, when the last was; jobs on the server, and how many of those ran.`,
 			if asCopy {
 				options = append(options, queue.AsCopy())
 			}
-			return a.withQueue(cmd.Context(), func(q *queue.Queue) error { return a.rebuild(cmd.Context(), q, args[0], options) })
+			ctx, cancel := signal.NotifyContext(cmd.Context(), terminationSignals...)
+			defer cancel()
+			return a.withQueue(ctx, func(q *queue.Queue) error { return a.rebuild(ctx, q, args[0], options) })
 		},
 	}
 	cmd.Flags().StringVar(&until, "until", "", "make it as it was at this time")

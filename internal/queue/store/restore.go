@@ -14,15 +14,10 @@ import (
 // been told to stop. Lanes and index follow from what waits; a lane that has to be parked the first claim parks.
 
 // NotEmptyError says what a server has already where a queue was to be made.
-type NotEmptyError struct{ There map[string]int64 } // jobs, ended, settings, schedules -> how many
+type NotEmptyError struct{ Jobs, Results int64 }
 
 func (e *NotEmptyError) Error() string {
-	var parts []string
-	for _, what := range slices.Sorted(maps.Keys(e.There)) {
-		name := map[string]string{"jobs": "jobs", "ended": "results that are kept", "settings": "settings", "schedules": "schedules"}[what]
-		parts = append(parts, fmt.Sprintf("%d %s", e.There[what], name))
-	}
-	return "there is one already, with " + strings.Join(parts, ", ")
+	return fmt.Sprintf("there is one already: jobs %d, results that are kept %d", e.Jobs, e.Results)
 }
 
 // Continue is how the history of a queue that was made goes on.
@@ -75,11 +70,13 @@ func (w *restoring) begin(ctx context.Context) error {
 	if err != nil || len(reply) == 1 && reply[0] == "ok" {
 		return err
 	}
-	there := map[string]int64{}
-	for i := 0; i+1 < len(reply); i += 2 {
-		there[text(reply[i])], _ = reply[i+1].(int64)
+	if len(reply) != 2 {
+		return w.unexpected(rebuild, reply)
 	}
-	return fmt.Errorf("%s %q: %w", rebuild, w.Name, &NotEmptyError{there})
+	there := &NotEmptyError{}
+	there.Jobs, _ = reply[0].(int64)
+	there.Results, _ = reply[1].(int64)
+	return fmt.Errorf("%s %q: %w", rebuild, w.Name, there)
 }
 
 func (w *restoring) call(ctx context.Context, verb string, words ...any) error {

@@ -2,14 +2,14 @@
 -- they find no number in the clock.
 --
 -- ARGV: verb, who does it, and
---   begin: empties what an earlier one left that was not finished. Returns {"ok"}, or if somebody has a queue there already
---          what it has: key and how much, each.
+--   begin: empties what an earlier one left that was not finished, what workers have said, settings and schedules. Returns
+--          {"ok"}, or if there are jobs already {jobs, and results that are kept}.
 --   put:   then the place of a key in KEYS, a command, and its words.
 --   end:   the largest number that the queue ever gave out, and if its history goes on the number of the next entry, how many
 --          are kept, the ID that the entry's has to be larger than, and what the entry says.
 -- Returns {"ok"}, or {"other"} if somebody else has begun meanwhile, and this one has to end.
 
-local jobs, ended, settings, schedules, clock, history = KEYS[1], KEYS[13], KEYS[11], KEYS[17], KEYS[16], KEYS[19]
+local jobs, ended, clock, history = KEYS[1], KEYS[13], KEYS[16], KEYS[19]
 local call = redis.call
 local verb, who = ARGV[1], ARGV[2]
 local is = call('GET', clock) or '0'
@@ -17,12 +17,8 @@ local mark, given = string.match(is, '^rebuilding (%S+) (%d+)$')
 
 if verb == 'begin' then
   if not mark then
-    local there = {}
-    for name, key in pairs({jobs = jobs, ended = ended, settings = settings, schedules = schedules}) do
-      local n = call('HLEN', key)
-      if n > 0 then there[#there + 1], there[#there + 2] = name, n end
-    end
-    if #there > 0 then return there end
+    local there = {call('HLEN', jobs), call('HLEN', ended)}
+    if there[1] + there[2] > 0 then return there end
     given = string.match(is, '^%d+')
   end
   for i = 1, #KEYS - 2 do call('UNLINK', KEYS[i]) end
