@@ -236,6 +236,7 @@ func TestAQueueIsMadeAsItWas(t *testing.T) {
 	onEach(t, func(t *testing.T, server redis.UniversalClient) {
 		folder := t.TempDir()
 		q := open(t, server)
+		record(t, q, segments(t, folder))()
 		stop := record(t, q, segments(t, folder))
 		enqueue(t, q, "a")
 		enqueue(t, q, "b")
