@@ -197,7 +197,7 @@ them, when the last was; jobs on the server, and how many of those ran.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var options []queue.RebuildOption
 			if until != "" {
-				at, err := moment(until)
+				at, err := timeOf(until)
 				if err != nil {
 					return err
 				}
@@ -216,8 +216,8 @@ them, when the last was; jobs on the server, and how many of those ran.`,
 	return cmd
 }
 
-// moment reads a time.
-func moment(text string) (time.Time, error) {
+// timeOf reads a time.
+func timeOf(text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		at, err = time.ParseInLocation(time.DateTime, strings.TrimSpace(text), time.Local)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/signalbox-io/signalbox/internal/difftest"
 	"github.com/signalbox-io/signalbox/queue"
-	"github.com/signalbox-io/signalbox/queue/history/files"
+	segments "github.com/signalbox-io/signalbox/queue/history/files"
 )
 
 // The server loses everything in the middle of the day, and is given what its history says. Agents and managers stay, and go on
@@ -32,7 +32,7 @@ func TestTheCentreGoesOnWhenTheServerHasLostEverything(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	sink, err := files.Open(folder)
+	sink, err := segments.Open(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestTheCentreGoesOnWhenTheServerHasLostEverything(t *testing.T) {
 	}()
 	<-began
 
-	flags[1] = "3"
+	flags[1] = "8"
 	o = openCentre(t, append(flags[:len(flags)-1], "0")...)
 	o.until(http.DefaultClient, "/supervisor/live", func(page string) bool { return counts(page)["done"] >= 3 })
 	server.Kill()
