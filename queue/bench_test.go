@@ -15,15 +15,17 @@ import (
 
 	"github.com/signalbox-io/signalbox/internal/difftest"
 	"github.com/signalbox-io/signalbox/queue"
+	"github.com/signalbox-io/signalbox/queue/history/files"
 )
 
 // BenchmarkDrain enqueues jobs that do nothing, in batches of 100 from one producer, and has one worker of 100 slots run
 // them. It reports both rates, calls a job and the server's CPU time a job.
 func BenchmarkDrain(b *testing.B) {
 	for _, c := range []struct {
-		name string
-		keys int
-	}{{"plain", 0}, {"1000 keys limited to 2", 1000}} {
+		name    string
+		keys    int
+		history bool
+	}{{"plain", 0, false}, {"with a history", 0, true}, {"1000 keys limited to 2", 1000, false}} {
 		b.Run(c.name, func(b *testing.B) {
 			server := difftest.Redis(b)
 			client := redis.NewClient(&redis.Options{
@@ -38,6 +40,9 @@ func BenchmarkDrain(b *testing.B) {
 				must(b, q.Configure(b.Context(), queue.Limit(queue.EachKey, 2)))
 			}
 			ctx := b.Context()
+			if c.history {
+				defer copying(b, q, b.TempDir())()
+			}
 			begun := time.Now()
 			before := cpuOf(b, client)
 			for i := 0; i < b.N; i += 100 {
@@ -77,6 +82,74 @@ func BenchmarkDrain(b *testing.B) {
 			b.ReportMetric(float64((cpuOf(b, client)-middle).Microseconds())/float64(b.N), "server-µs/job")
 		})
 	}
+}
+
+// copying copies a history to files until it is stopped.
+func copying(b *testing.B, q *queue.Queue, folder string) (stop func()) {
+	sink, err := files.Open(folder)
+	must(b, err)
+	must(b, q.Record(b.Context(), sink, queue.UntilCaughtUp()))
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan error)
+	go func() { ended <- q.Record(ctx, sink) }()
+	return func() {
+		cancel()
+		must(b, <-ended)
+		must(b, q.Record(b.Context(), sink, queue.UntilCaughtUp()))
+		must(b, sink.Close())
+	}
+}
+
+// BenchmarkRebuild makes a queue again of whose jobs two thirds are done.
+func BenchmarkRebuild(b *testing.B) {
+	const jobs = 120_000
+	client := redis.NewClient(&redis.Options{
+		Addr: difftest.Redis(b).Addr, MaxRetries: -1, ContextTimeoutEnabled: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	defer client.Close()
+	q, err := queue.New(client, "bench")
+	must(b, err)
+	defer q.Close()
+	folder := b.TempDir()
+	stop := copying(b, q, folder)
+	for range jobs / 100 {
+		requests := make([]queue.Request, 100)
+		for i := range requests {
+			requests[i] = note.With("something to say")
+		}
+		_, err := q.EnqueueMany(b.Context(), requests...)
+		must(b, err)
+	}
+	var ran atomic.Int64
+	enough := make(chan struct{})
+	w := q.Worker("w", queue.Slots(100))
+	note.Handle(w, func(context.Context, *queue.Job[string]) (queue.None, error) {
+		if ran.Add(1) == jobs*2/3 {
+			close(enough)
+		}
+		return queue.None{}, nil
+	})
+	run, end := context.WithCancel(b.Context())
+	ended := make(chan error)
+	go func() { ended <- w.Run(run) }()
+	<-enough
+	end()
+	must(b, <-ended)
+	stop()
+	var made *queue.Rebuilt
+	for b.Loop() {
+		must(b, client.FlushAll(b.Context()).Err())
+		sink, err := files.Open(folder, files.ReadOnly())
+		must(b, err)
+		made, err = q.Rebuild(b.Context(), sink)
+		must(b, err)
+		must(b, sink.Close())
+	}
+	seconds := b.Elapsed().Seconds() / float64(b.N)
+	b.ReportMetric(float64(made.Events)/seconds, "events/s")
+	b.ReportMetric(float64(made.Entries)/seconds, "entries/s")
+	b.ReportMetric(float64(made.Jobs)/seconds, "jobs/s")
 }
 
 func usedMemory(b *testing.B, client *redis.Client) float64 {

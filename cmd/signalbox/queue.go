@@ -41,7 +41,7 @@ func (a *app) queueCommand() *cobra.Command {
 	cmd.AddCommand(a.queuePushCommand(), a.queueWorkCommand(), a.queueListCommand(), a.queueShowCommand(), a.queueWhyCommand(),
 		a.queueChangeCommand("retry"), a.queueChangeCommand("cancel"), a.queueChangeCommand("delete"), a.queuePauseCommand(true),
 		a.queuePauseCommand(false), a.queueLimitCommand(), a.queueRateCommand(), a.queueStatsCommand(), a.queueWorkersCommand(),
-		a.queueDrainCommand(), a.queueSchedulesCommand(), a.queueOutboxCommand())
+		a.queueDrainCommand(), a.queueSchedulesCommand(), a.queueOutboxCommand(), a.queueHistoryCommand(), a.queueRebuildCommand())
 	return cmd
 }
 

@@ -1,6 +1,6 @@
 // Package history is what a store of a queue's history promises: entries in the order in which the queue's server wrote them,
-// each kept exactly once, whatever fails in between. Nothing writes such entries yet: the queue's events, what follows them
-// and what makes a queue again from them are to come.
+// each kept exactly once, whatever fails in between. Queue.Record of package queue fills one, Queue.Rebuild makes a queue again
+// from it.
 //
 // The stores are beside: queue/history/files keeps segment files, queue/history/sqlsink tables of an SQL database, and
 // queue/history/historytest is what both are tested with.

@@ -32,6 +32,12 @@ func BenchmarkCall(b *testing.B) {
 		{"enqueue to idle, and done", func(b *testing.B, r *rig) { r.handOver(b) }},
 	} {
 		b.Run(c.name, func(b *testing.B) { c.do(b, newRig(b)) })
+		b.Run("with a history, "+c.name, func(b *testing.B) {
+			r := newRig(b)
+			_, err := r.BeginHistory(b.Context(), 1000)
+			must(b, err)
+			c.do(b, r)
+		})
 	}
 }
 

@@ -69,5 +69,7 @@ func everyKey(t *testing.T, s *Store) Claim {
 		claims, r.Register = append(claims, append(answer.Claims, answer.Missing...)...), false
 	}
 	want(t, "claims", ids(claims), "runs")
+	_, err = s.BeginHistory(ctx, 1000)
+	must(t, err)
 	return claims[0]
 }

@@ -97,10 +97,7 @@ func (s *Store) EnqueueNumbered(ctx context.Context, sequence string, call int64
 	}
 	args := make([]any, 0, 6+4*len(items))
 	args = words(append(args, number(call), seed(call), "", "sequence", hex.EncodeToString(ids.Sum(nil)[:8])), items)
-	with := *s
-	with.keys = slices.Clone(s.keys)
-	with.keys[len(with.keys)-1] = Prefix(s.Name) + "producer:sequence:" + sequence
-	reply, err := with.run(ctx, "enqueue", enqueueScript, args)
+	reply, err := s.as("sequence:"+sequence).run(ctx, "enqueue", enqueueScript, args)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -131,8 +131,8 @@ local schedule, tick, nextTick = ARGV[3], ARGV[4], ARGV[5]
 local sequence = tick == 'sequence' and nextTick
 -- Lines of a list that is not the queue's own: KEYS are one more for the list and one for what is no job, and ARGV[3] to [5]
 -- which lines those are (by commas), how many lines there are, and the SHA-1 of them all.
-if #KEYS > 20 then
-  local list, bad, n = KEYS[21], KEYS[22], tonumber(tick)
+if #KEYS > 21 then
+  local list, bad, n = KEYS[22], KEYS[23], tonumber(tick)
   local lines = call('LRANGE', list, 0, n - 1)
   if #lines < n or redis.sha1hex(table.concat(lines, '\n')) ~= nextTick then return {{'past'}} end
   call('LTRIM', list, n, -1)
@@ -264,10 +264,10 @@ if timed or #delayed > 0 or next(touched) and someIdle then
   dispatch().handOver(seed)
   dispatched.alarm(false)
 end
-save()
 if sequence then
   call('SET', producer, string.format('%d', callNumber) .. ' ' .. sequence .. '\n' .. table.concat(outcomes, '\n'))
 elseif callNumber > 0 then
   call('SET', producer, string.format('%d', callNumber) .. '\n' .. table.concat(outcomes, '\n'), 'PX', 900000)
 end
+save()
 return {outcomes}

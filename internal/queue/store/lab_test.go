@@ -48,8 +48,8 @@ func (l *lab) Server(string) string                                            {
 
 func (l *lab) Listen(context.Context, []string, func(transport.Event)) error { panic("unused") }
 
-func (l *lab) EachPrimary(context.Context, func(context.Context, transport.Doer) error) error {
-	panic("unused")
+func (l *lab) EachPrimary(ctx context.Context, visit func(context.Context, transport.Doer) error) error {
+	return visit(ctx, l)
 }
 
 func (l *lab) Do(_ context.Context, command transport.Command) (any, error) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,8 +59,8 @@ func plain(command transport.Command) []string {
 	case changeScript.digest, changeScript.text:
 		words[3+len(keyNames)+2] = "seed"
 	case enqueueScript.digest, enqueueScript.text:
-		if words[2] == "22" { // of a plain list
-			words[3+22+1] = "seed"
+		if n := len(keyNames) + 3; words[2] == strconv.Itoa(n) { // of a plain list
+			words[3+n+1] = "seed"
 		}
 	}
 	return words
@@ -72,6 +73,10 @@ func (g *steppedGround) Do(_ context.Context, command transport.Command) (any, e
 func (g *steppedGround) raw(words ...string) (any, error) { return parseReply(g.engine.Do(words...)) }
 func (g *steppedGround) now() int64                       { return g.engine.Now().UnixMicro() }
 func (g *steppedGround) pass(d time.Duration)             { g.engine.Advance(d) }
+
+func (g *steppedGround) EachPrimary(ctx context.Context, visit func(context.Context, transport.Doer) error) error {
+	return visit(ctx, g)
+}
 
 func (g *steppedGround) messages() (list [][]string, err error) {
 	in := bufio.NewReader(bytes.NewReader(g.inbox.Received()))
@@ -131,6 +136,9 @@ func TestTheQueueAgreesWithItsModelOnRedis(t *testing.T) {
 
 func (g *redisGround) Do(_ context.Context, command transport.Command) (any, error) {
 	words := plain(command)
+	if !strings.HasPrefix(words[0], "eval") {
+		return g.raw(words...)
+	}
 	if text, known := g.ours[words[1]]; known {
 		words[0], words[1] = "eval", text
 	} else if words[0] == "evalsha" {
@@ -167,6 +175,10 @@ func (g *redisGround) raw(words ...string) (any, error) {
 
 func (g *redisGround) now() int64           { return g.us }
 func (g *redisGround) pass(d time.Duration) { g.us += d.Microseconds() }
+
+func (g *redisGround) EachPrimary(ctx context.Context, visit func(context.Context, transport.Doer) error) error {
+	return visit(ctx, g)
+}
 
 // messages are those before one of our own.
 func (g *redisGround) messages() (list [][]string, err error) {

@@ -48,6 +48,8 @@ type system struct {
 	token    string // the largest that was given out
 	back     int64  // by how much the server's clock has gone back
 	rates    bool   // of kinds: then nobody is late, see settle
+	copies   int
+	replay   *Replay // nil: there is no history yet
 }
 
 func (s *system) agree(what string, got, want any, err error) {
@@ -358,6 +360,9 @@ func (s *system) schedule(*rapid.T) {
 	case 1:
 		removed, err := s.RemoveSchedule(s.ctx(), name)
 		s.agree("removed", removed, t != nil, err)
+		if removed {
+			s.m.saved = s.m.now
+		}
 		delete(s.m.ticks, name)
 	default:
 		tick := Tick{Name: name, Ms: s.m.ms()}
@@ -441,6 +446,7 @@ func (s *system) check(*rapid.T) {
 	}
 	slices.Sort(lines)
 	s.agree("Q1: what is seen", slices.Compact(lines), s.m.shown(), nil)
+	s.followHistory()
 	stats, err := s.Stats(s.ctx())
 	s.must(err)
 	s.agree("counters", stats.Counters, counted(s.m.counters), nil)
@@ -523,8 +529,9 @@ func agreesWithModel(t *testing.T, make func(name string) ground) {
 		t.Repeat(map[string]func(*rapid.T){
 			"enqueue": s.enqueue, "enqueue more": s.enqueue, "work": s.work, "work on": s.work, "work again": s.work,
 			"work more": s.work, "change": s.change, "configure": s.configure, "wait": s.wait, "schedule": s.schedule,
-			"drain": s.drain, "push": s.push, "take in": s.takeIn,
-			"pass": s.passes, "clock goes back": s.clockGoesBack, "": s.check,
+			"drain": s.drain, "push": s.push, "take in": s.takeIn, "history": s.beginHistory,
+			"rebuild": s.rebuild,
+			"pass":    s.passes, "clock goes back": s.clockGoesBack, "": s.check,
 		})
 	})
 }

@@ -36,9 +36,11 @@
 --   endings   zset    id, by the ms until which it is kept
 --   stats     hash    counters
 --   clock     string  the largest number given out, in us TAB by how much the server's clock has gone back TAB the ms at which
---                     stats was last given its time
+--                     stats was last given its time; with a history TAB the number of its last entry TAB how many entries history
+--                     keeps at most. While the queue is made from its history: "rebuilding" and who does it (restore.lua)
 --   schedules hash    name -> ms of the next tick, newline, and what the client wrote
 --   ticks     zset    name, by the ms at which somebody is to see to it: its tick, or later if somebody is at it
+--   history   stream  what transitions wrote, an entry each (below), and a group for each sink that has taken it up to there
 --   never     never there: while their slot moves in a Cluster, scripts wait for that instead of being stopped in their middle
 --   producer  string  the number of the calling producer's last call, a sequence's fingerprint, and its outcomes
 --
@@ -55,7 +57,7 @@
 -- Invariants: Q1 an id of jobs is in exactly one of waiting, claims, times (as j) and the held (record state h).
 --             Q4 counts are the sums over claims. Q7 a lane is in the index, or something in links or times brings it back.
 local jobs, waiting, index, lanes, claims, links, times, counts, rates, workers, settings, unique, ended, endings, stats,
-  clock, schedules, ticks, _, producer = unpack(KEYS)
+  clock, schedules, ticks, history, _, producer = unpack(KEYS)
 
 local call = redis.call
 local T = '\t'
@@ -66,7 +68,10 @@ local inboxPrefix = 'signalbox:queue-inbox:'
 local most, looks, gifts = 100, 1000, 500
 
 -- Time goes on when the server's clock goes back, by more than a second: then it is the clock's, and by as much more.
-local given, back, dated = string.match(call('GET', clock) or '0', '^(%d+)\t?(%d*)\t?(%d*)$')
+local given, back, dated, entry, keep = string.match(call('GET', clock) or '0', '^(%d+)\t?(%d*)\t?(%d*)\t?(%d*)\t?(%d*)$')
+if not given then
+  return redis.error_reply('TRYAGAIN the queue is being made from its history: wait until signalbox queue rebuild has ended, or run it again if it was stopped')
+end
 given, back, dated = tonumber(given), tonumber(back) or 0, tonumber(dated) or 0
 local at = call('TIME')
 local nowUs = at[1] * 1000000 + at[2] + back
@@ -75,6 +80,49 @@ nowUs = math.max(nowUs, given)
 local nowMs = math.floor(nowUs / 1000)
 local nowText = string.format('%d', nowMs)
 local day = 86400000
+
+-- With a history, a transition leaves one entry of what it wrote to the keys that a queue can be made from again: the words
+-- {version, number, clock, {command, key, words…}…}, packed. It is written with the clock, which every transition that
+-- changes something writes last. Of links and times goes in what is not about workers. MARK is no command: it says
+-- something of the history itself (history.lua, restore.lua).
+local function recorder()
+  local names = {[jobs] = 'jobs', [claims] = 'claims', [links] = 'links', [times] = 'times', [rates] = 'rates',
+    [settings] = 'settings', [unique] = 'unique', [ended] = 'ended', [endings] = 'endings', [schedules] = 'schedules',
+    [ticks] = 'ticks', [producer] = string.match(producer, '}:(.*)$'), [clock] = 'clock', [history] = 'history'}
+  local writes = {HSET = 0, HSETNX = 0, HDEL = 0, ZADD = 2, ZREM = 1, SET = 0, MARK = 0}
+  local told = {[links] = '^[fx]\t', [times] = '^[jufo]\t'}
+  local words, n = {1, 0, ''}, 3
+  return function(command, key, ...)
+    local name, step = names[key], writes[command]
+    if not name or not step then return redis.call(command, key, ...) end
+    if key == clock then
+      local value = ...
+      if n > 3 then
+        entry = string.format('%d', entry + 1)
+        words[2], words[3] = entry, value
+        redis.call('XADD', history, 'MAXLEN', '~', keep, '*', 'e', cmsgpack.pack(words))
+        words, n = {1, 0, ''}, 3
+      end
+      return redis.call('SET', clock, value .. T .. entry .. T .. keep)
+    end
+    if step > 0 and told[key] then
+      local some = {command, name}
+      for i = step, select('#', ...), step do
+        local member = select(i, ...)
+        if string.find(member, told[key]) then
+          if step == 2 then some[#some + 1] = (select(i - 1, ...)) end
+          some[#some + 1] = member
+        end
+      end
+      if #some > 2 then n, words[n + 1] = n + 1, some end
+    else
+      n, words[n + 1] = n + 1, {command, name, ...}
+    end
+    if command ~= 'MARK' then return redis.call(command, key, ...) end
+  end
+end
+
+if entry ~= '' then call = recorder() end
 
 --@level
 -- number returns a new one, larger than all before.

@@ -10,7 +10,9 @@ if verb == 'list' then return call('HGETALL', schedules) end
 local was = call('HGET', schedules, name)
 if verb == 'remove' then
   call('ZREM', ticks, name)
-  return {call('HDEL', schedules, name)}
+  local removed = call('HDEL', schedules, name)
+  if removed == 1 then save() end
+  return {removed}
 end
 if was and string.sub(was, string.find(was, '\n', 1, true) + 1) == text then return {0} end
 call('HSET', schedules, name, ms .. '\n' .. text)

@@ -30,6 +30,10 @@ var (
 	statsText string
 	//go:embed workers.lua
 	workersText string
+	//go:embed history.lua
+	historyText string
+	//go:embed restore.lua
+	restoreText string
 
 	enqueueScript   = newScript(enqueueText)
 	workScript      = newScript(workText)
@@ -41,6 +45,8 @@ var (
 	scanScript      = newScript(scanText)
 	statsScript     = newScript(statsText)
 	workersScript   = newScript(workersText)
+	historyScript   = newScript(historyText)
+	restoreScript   = newScript(restoreText)
 )
 
 // script is one transition: its text with the prelude, and the digest the server knows it by, as words of commands. The body

@@ -38,7 +38,7 @@ const (
 // keyNames are the keys of a queue, in the order in which the scripts take them.
 var keyNames = []string{
 	"jobs", "waiting", "index", "lanes", "claims", "links", "times", "counts", "rates", "workers", "settings", "unique",
-	"ended", "endings", "stats", "clock", "schedules", "ticks", neverName,
+	"ended", "endings", "stats", "clock", "schedules", "ticks", "history", neverName,
 }
 
 // neverName is a key that never exists. The nodes of a Cluster send a script away as long as one of its keys is not there

@@ -254,7 +254,7 @@ else
   next = alarm(w)
 end
 rest(lease)
-save()
 local claimed, more = loaded(taken, answerMost)
 local held, yetMore = loaded(missing, answerMost)
+save()
 return {(more or yetMore) and 'more' or 'ok', next, late, claimed, cancel, lost, held, due_}
