@@ -74,7 +74,8 @@ func (p *pool) reset() {
 	}
 	for _, f := range p.functions[:p.used.functions] {
 		clear(f.upvalues)
-		*f = Function{upvalues: f.upvalues[:0]}
+		clear(f.held)
+		*f = Function{upvalues: f.upvalues[:0], held: f.held[:0]}
 	}
 	for _, u := range p.upvalues[:p.used.upvalues] {
 		*u = Upvalue{}
