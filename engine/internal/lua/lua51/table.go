@@ -191,7 +191,8 @@ func (t *Table) setField(st *State, key, value Value, hint *uint32) {
 // comes to stay even with nil for its value, as in the original.
 func (t *Table) setNode(st *State, key, value Value) int {
 	t.absent = 0
-	hash, at := uint32(0), -1
+	var hash uint32
+	var at int
 	if len(t.nodes) > fewNodes {
 		hash = hashOf(key)
 		at = t.search(key, hash)
