@@ -24,27 +24,67 @@ func awaitTrouble(t *testing.T, replica *server, want string) {
 	}
 }
 
-// TestReplicaOfItself, or of its own replica: each waits for the other one, and says so; in a circle when nothing has
-// come for repl-timeout.
+// TestReplicaOfItself, or of its own replica, directly or not: who would close the circle says so at once.
 func TestReplicaOfItself(t *testing.T) {
 	t.Parallel()
-	const want = "NOMASTERLINK"
-	alone, a, b := startEngine(t), startEngine(t, "repl-timeout=1"), startEngine(t, "repl-timeout=1")
+	const want = "are in a circle"
+	alone, a, b, c := startEngine(t), startEngine(t), startEngine(t), startEngine(t)
 	for _, s := range []*server{alone, a, b} {
 		s.do("SET", "old", "data")
 	}
 	alone.follow(alone.addr)
-	awaitTrouble(t, alone, want)
+	awaitTrouble(t, alone, "is this server itself")
 	b.follow(a.addr)
 	awaitSame(t, a, b)
-	a.follow(b.addr)
-	awaitTrouble(t, a, want)
-	awaitTrouble(t, b, want)
+	c.follow(b.addr)
+	awaitSame(t, a, c)
+	a.follow(c.addr)
+	awaitTrouble(t, a, "3 replicas "+want)
 	if got := a.do("REPLICAOF", "NO", "ONE").Text; got != "OK" {
 		t.Fatal(got)
 	}
 	a.do("SET", "new", "1")
 	awaitSame(t, a, b)
+	awaitSame(t, a, c)
+}
+
+// TestCircleThatWasMadeAllAtOnce: nobody has a primary, so nobody can tell of its primary's; they tell one another.
+func TestCircleThatWasMadeAllAtOnce(t *testing.T) {
+	t.Parallel()
+	var circle []*server
+	for range 3 {
+		circle = append(circle, startEngine(t))
+		circle[len(circle)-1].do("SET", "old", "data")
+	}
+	for i, s := range circle {
+		s.follow(circle[(i+1)%3].addr)
+	}
+	for _, s := range circle {
+		awaitTrouble(t, s, "3 replicas are in a circle")
+	}
+	if got := circle[0].do("REPLICAOF", "NO", "ONE").Text; got != "OK" {
+		t.Fatal(got)
+	}
+	circle[0].do("SET", "new", "1")
+	awaitSame(t, circle[0], circle[1])
+	awaitSame(t, circle[0], circle[2])
+}
+
+// TestChainIsTurnedAround: who was followed follows who has followed it, and that is no circle.
+func TestChainIsTurnedAround(t *testing.T) {
+	t.Parallel()
+	a, b, c := startEngine(t), startEngine(t), startEngine(t)
+	b.follow(a.addr)
+	awaitSame(t, a, b)
+	c.follow(b.addr)
+	awaitSame(t, a, c)
+	if got := b.do("REPLICAOF", "NO", "ONE").Text; got != "OK" {
+		t.Fatal(got)
+	}
+	a.follow(c.addr)
+	b.do("SET", "new", "1")
+	awaitSame(t, b, c)
+	awaitSame(t, b, a)
 }
 
 // TestSnapshotThatCannotBeTaken: nothing of it is there.

@@ -18,8 +18,8 @@ import (
 // lua5.1. A script is made of bytes: each decides one choice, and when there are none left the first choice is taken. So the
 // fuzzer knows which bytes lead somewhere new.
 //
-// What is known to differ is not written: the order of pairs, addresses, the sign of what is no number, functions whose last bit depends on the C library,
-// and the border of a table that has holes or had keys removed, which depends there on its hash function.
+// What is known to differ is not written: addresses, the sign of what is no number, functions whose last bit depends on the C
+// library. The order of pairs, which is not the same everywhere in lua5.1, is for the random tables.
 
 // scriptWriter writes a script.
 type scriptWriter struct {

@@ -153,6 +153,7 @@ func markUnsynced(d disk.Disk, names Names) error {
 type Status struct {
 	State        State
 	Err          error // why it is not Healthy
+	WriteErr     error // why nothing can be written; there may be an Err without
 	Policy       Policy
 	CurrentBytes int64 // aof_current_size
 	BaseBytes    int64 // aof_base_size
@@ -173,11 +174,12 @@ func (l *Log) Status() Status {
 		PendingSync: l.syncing && l.policy == EverySecond, DelayedSyncs: l.delayed, LastSync: l.lastSync,
 		Rewriting: l.rewrite != nil, Leftover: l.leftover,
 	}
+	s.WriteErr = cmp.Or(l.writeErr, l.retried)
 	switch {
 	case l.unsynced:
 		s.State, s.Err = NeedsBase, l.failed()
-	case l.writeErr != nil || l.retried != nil:
-		s.State, s.Err = WriteFailed, &FailedError{WriteFailed, cmp.Or(l.writeErr, l.retried)}
+	case s.WriteErr != nil:
+		s.State, s.Err = WriteFailed, &FailedError{WriteFailed, s.WriteErr}
 	}
 	return s
 }

@@ -14,7 +14,7 @@ import (
 func expireKey(c *Ctx, key []byte, atMs int64) bool {
 	if o := c.DB.Peek(key, c.NowMs()); o != nil && c.isAhead(atMs) {
 		c.DB.SetExpire(key, o, max(atMs, 1)) // 0 would be never
-		c.Touch(key, eventExpire)
+		c.Change(key, eventExpire)
 		return true
 	}
 	c.DB.Delete(key)
@@ -33,7 +33,7 @@ func persistKey(c *Ctx, key []byte, o *keyspace.Object) bool {
 		return false
 	}
 	c.DB.SetExpire(key, o, 0)
-	c.Touch(key, eventPersist)
+	c.Change(key, eventPersist)
 	return true
 }
 

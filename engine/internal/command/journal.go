@@ -22,10 +22,12 @@ import (
 type Journal struct {
 	group           resp.Writer // the requests of the group that is not ended
 	count           int
+	removals        int // of its requests; see Remove
 	firstDB, lastDB int
 
 	ended  resp.Writer // all groups since Take
 	taken  []byte
+	wrote  bool // there is more among them than removals; see Wrote
 	told   bool // a SELECT has been written
 	toldDB int
 
@@ -54,6 +56,19 @@ func (j *Journal) Begin(db, words int) Request {
 	j.count++
 	j.group.Array(words)
 	return Request{&j.group}
+}
+
+// Remove writes down that a key has gone by itself: it has expired, or was evicted.
+func (j *Journal) Remove(db int, key []byte, later bool) {
+	j.Begin(db, 2).Word(DelWord(later)).Bytes(key)
+	j.removals++
+}
+
+// Wrote reports whether anything that has ended since the last call was asked for, and did not go by itself.
+func (j *Journal) Wrote() bool {
+	wrote := j.wrote
+	j.wrote = false
+	return wrote
 }
 
 // Call writes a request down as it was called.
@@ -93,6 +108,7 @@ func (j *Journal) End(together bool) bool {
 		writeSelect(&j.ended, j.firstDB)
 	}
 	j.told, j.toldDB = true, j.lastDB
+	j.wrote = j.wrote || j.count > j.removals
 	together = together && j.count > 1
 	if together {
 		writeRequest(&j.ended, "MULTI")
@@ -110,7 +126,7 @@ func (j *Journal) End(together bool) bool {
 	default:
 		j.ended.Raw(j.group.Bytes())
 	}
-	j.count = 0
+	j.count, j.removals = 0, 0
 	if j.group.Reset(); cap(j.group.Bytes()) > keepBytes {
 		j.group.Swap(nil)
 	}

@@ -20,6 +20,9 @@ type Effects struct {
 	// Machine.Propagate. It is valid until the next TakeEffects, and more than 1 MB of it
 	// are the caller's.
 	Propagate []byte
+	// Wrote is whether there is more in Propagate than keys that have expired or were evicted, which
+	// would be gone after a crash as well.
+	Wrote bool
 }
 
 // TakeEffects ends a batch of steps and returns what has accumulated since the
@@ -30,7 +33,7 @@ func (m *Machine) TakeEffects() Effects {
 	}
 	log := m.takeJournal()
 	taken := m.effects
-	taken.Propagate = log
+	taken.Propagate, taken.Wrote = log, m.journal != nil && m.journal.Wrote()
 	if taken.Wake == nil && taken.Close == nil && !taken.Shutdown && taken.Begin == NoJob && !taken.EndLog && !taken.Relink && !taken.Replaced {
 		return taken
 	}

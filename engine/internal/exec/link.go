@@ -3,7 +3,9 @@ package exec
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/signalbox-io/signalbox/engine/internal/command"
 	"github.com/signalbox-io/signalbox/engine/internal/replication"
@@ -56,6 +58,7 @@ type Link struct {
 	read, total int64 // bytes of the snapshot; total is -1 if nobody knows
 	trouble     string
 	stopped     bool
+	ancestors   []string // the run IDs of the primary, of whom it follows, and so on, as far as they tell
 }
 
 // Link is the link to the primary; nil if the machine is one.
@@ -70,7 +73,7 @@ func (m *Machine) startLink(host string, port int) {
 	if before == nil {
 		m.unblockAll()
 	} else {
-		r.link.db, r.link.offers = before.db, before.offers
+		r.link.db, r.link.offers, r.link.ancestors = before.db, before.offers, before.ancestors
 		before.end()
 	}
 	m.settings.Overrule("replicaof", host+" "+strconv.Itoa(port))
@@ -121,6 +124,7 @@ func (l *Link) Terms() replication.Terms {
 	t := replication.Terms{
 		User: settings.Text("masteruser"), Password: settings.Text("masterauth"),
 		Port: int(settings.Int("replica-announce-port")), Address: settings.Text("replica-announce-ip"), TakeOver: l.takeOver,
+		Ancestors: true,
 	}
 	switch {
 	case t.Port != 0:
@@ -133,6 +137,42 @@ func (l *Link) Terms() replication.Terms {
 		t.ID, t.Offset = m.repl.history.ID, m.repl.history.Offset
 	}
 	return t
+}
+
+// Learn tells whom the primary follows: run IDs, its own first; nil if that is not known yet. Replicas ask anew when it
+// changes. The error says that this server is among them, so that each would wait for the next one for ever.
+func (l *Link) Learn(nowUs int64, ancestors []string) error {
+	if ancestors == nil {
+		return nil
+	}
+	m := l.machine
+	m.nowUs = nowUs
+	at := slices.Index(ancestors, m.options.RunID)
+	others := ancestors
+	if at >= 0 {
+		others = ancestors[:at]
+	}
+	if !slices.Equal(others, l.ancestors) {
+		l.ancestors = others
+		m.dropReplicas()
+	}
+	switch {
+	case at < 0:
+		return nil
+	case at == 0:
+		return errors.New("the primary is this server itself: say REPLICAOF NO ONE, or name another one")
+	}
+	return fmt.Errorf("the primary follows this server: %d replicas are in a circle, and there is no primary: say REPLICAOF NO ONE to one of them", at+1)
+}
+
+// lineage is what a replica is told of whom this server follows.
+func (m *Machine) lineage() string {
+	const most = 64 // of a line
+	ids := []string{m.options.RunID}
+	if link := m.repl.link; link != nil {
+		ids = append(ids, link.ancestors[:min(len(link.ancestors), most)]...)
+	}
+	return strings.Join(ids, " ")
 }
 
 // Enter tells that the link has come to a state on the way to the stream.

@@ -37,6 +37,7 @@ type LogState struct {
 	BufferBytes      int   // not handed to the system yet
 	PendingSyncs     int   // 1 while the disk is asked to keep what it was handed
 	DelayedSyncs     int64 // how often a writer had to wait for that
+	DiscardedBytes   int64 // given up by a replica whose disk does not take them
 	Err              error // why it cannot be written
 }
 
@@ -353,19 +354,30 @@ const errUnsaved = command.Error("MISCONF Redis is configured to save RDB snapsh
 	"Commands that may modify the data set are disabled, because this instance is configured to report errors during writes " +
 	"if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error.")
 
-// mayWrite refuses a request that would change data while it cannot be kept. PING
-// is refused too, so that health checks see it.
+// mayWrite refuses a request that would change data while it cannot be kept, and with appendfsync
+// always one that would show it. PING is refused too, so that health checks see it.
 func (m *Machine) mayWrite(s *Session, spec *command.Spec) error {
-	writes := spec.Flags&command.Write != 0 || spec.Name == "ping"
+	refused := m.needsDisk(spec) || spec.Name == "ping"
 	if spec.Name == "exec" && s.transaction != nil {
 		for _, call := range s.transaction.calls {
-			writes = writes || call.spec.Flags&command.Write != 0
+			refused = refused || m.needsDisk(call.spec)
 		}
 	}
-	if writes {
+	if refused {
 		return m.persistence.refusal
 	}
 	return nil
+}
+
+// needsDisk reports whether a command is of no use while nothing can be written.
+func (m *Machine) needsDisk(spec *command.Spec) bool {
+	return spec.Flags&command.Write != 0 || m.HidesData() && spec.Flags&(command.Loading|command.Admin) == 0
+}
+
+// HidesData reports whether nobody is shown data: with appendfsync always none that is not on disk, and now
+// nothing can be written. Then replies do not tell of any.
+func (m *Machine) HidesData() bool {
+	return m.persistence.diskErr != nil && m.settings.Text("appendfsync") == "always"
 }
 
 // oneLine makes a text fit for an error reply.
@@ -518,7 +530,8 @@ func (m *Machine) infoPersistence(w *strings.Builder) {
 	if p.appending {
 		fields(w,
 			"aof_current_size", log.Bytes, "aof_base_size", log.BaseBytes, "aof_pending_rewrite", flag(p.scheduledLog),
-			"aof_buffer_length", log.BufferBytes, "aof_pending_bio_fsync", log.PendingSyncs, "aof_delayed_fsync", log.DelayedSyncs)
+			"aof_buffer_length", log.BufferBytes, "aof_pending_bio_fsync", log.PendingSyncs, "aof_delayed_fsync", log.DelayedSyncs,
+			"aof_discarded_bytes", log.DiscardedBytes)
 	}
 }
 

@@ -50,5 +50,5 @@ func (m *Machine) endGroup(together bool) (any bool) {
 
 // keyRemoved is told which keys have expired or were evicted. A script cannot hide them.
 func (m *Machine) keyRemoved(db *keyspace.DB, key []byte, later bool) {
-	m.journal.Begin(db.Index, 2).Word(command.DelWord(later)).Bytes(key)
+	m.journal.Remove(db.Index, key, later)
 }

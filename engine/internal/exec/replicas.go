@@ -97,6 +97,9 @@ func (m *Machine) replConf(c *command.Ctx) error {
 			return m.hearAck(s, c.Args[i:])
 		case command.Is(option, "GETACK"):
 			return nil // it is for replicas to hear from their primary
+		case command.Is(option, "ANCESTORS"):
+			c.Out.SimpleString("OK " + m.lineage())
+			return nil
 		}
 		if err := s.asReplica().configure(option, value); err != nil {
 			return err

@@ -23,7 +23,8 @@
 //
 // What still differs from Redis:
 //
-//   - pairs goes through a table in the order its keys were first set;
+//   - pairs goes another way through tables whose keys are objects, through the
+//     globals and through libraries;
 //   - string.dump fails;
 //   - settings of cjson end with the script that made them;
 //   - there is no global __redis__err__handler;

@@ -2,6 +2,7 @@ package lua
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
@@ -41,11 +42,7 @@ func (s *state) jsonLibrary() library {
 	members["new"] = s.function(func(l *lua51.Thread) int {
 		config := new(jsonConfig)
 		config.reset()
-		t := s.vm.NewTable(0, 16)
-		for name, value := range s.jsonFunctions(config) {
-			t.SetString(s.vm, name, value)
-		}
-		l.PushTable(t)
+		l.PushTable(s.tableOf(s.jsonFunctions(config)))
 		return 1
 	})
 	return members
@@ -267,10 +264,15 @@ func (e *jsonEncoder) arrayLength(t *lua51.Table) int {
 	for k := range e.l.All(t) {
 		e.l.Pass(1)
 		f, ok := k.AsNumber()
-		if !ok || f < 1 || f != float64(int(f)) {
+		if !ok || f < 1 || f != math.Floor(f) {
 			return 0
 		}
-		longest = max(longest, int(f))
+		if f > float64(longest) {
+			longest = math.MinInt32 // what the original makes of a number too large for an int
+			if f <= math.MaxInt32 {
+				longest = int(f)
+			}
+		}
 		items++
 	}
 	c := e.config

@@ -264,7 +264,7 @@ func (u *unpacker) value(depth int) lua51.Value {
 }
 
 func (u *unpacker) array(n, depth int) lua51.Value {
-	t := u.open(n)
+	t := u.open()
 	for i := 1; i <= n; i++ {
 		t.SetInt(u.state.vm, i, u.value(depth+1))
 	}
@@ -273,16 +273,15 @@ func (u *unpacker) array(n, depth int) lua51.Value {
 }
 
 // open makes a table, which is on the stack while it is filled, so that it is
-// weighed. A head can promise any number of items; room is made for few before
-// they are there.
-func (u *unpacker) open(n int) *lua51.Table {
-	t := u.state.vm.NewTable(min(n, len(u.rest), 64), 0)
+// weighed.
+func (u *unpacker) open() *lua51.Table {
+	t := u.state.vm.NewTable(0, 0)
 	u.l.PushTable(t)
 	return t
 }
 
 func (u *unpacker) table(n, depth int) lua51.Value {
-	t := u.open(0)
+	t := u.open()
 	for ; n > 0; n-- {
 		key := u.value(depth + 1)
 		value := u.value(depth + 1)

@@ -138,7 +138,7 @@ func (s *state) fail(l *lua51.Thread, raise bool, message string, counted bool) 
 }
 
 func (s *state) errorTable(message string) *lua51.Table {
-	t := s.vm.NewTable(0, 2)
+	t := s.vm.NewTable(0, 1)
 	t.SetString(s.vm, "err", lua51.String(message))
 	return t
 }

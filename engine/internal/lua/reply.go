@@ -116,8 +116,8 @@ func (d *decoder) value3() lua51.Value {
 	case '=':
 		text := d.bulk()
 		inner := d.state.vm.NewTable(0, 2)
-		inner.SetString(d.state.vm, "format", d.state.vm.Text(text[:3]))
 		inner.SetString(d.state.vm, "string", d.state.vm.Text(text[4:]))
+		inner.SetString(d.state.vm, "format", d.state.vm.Text(text[:3]))
 		return d.wrap("verbatim_string", inner.Value())
 	}
 	d.l.Raise("malformed reply")
@@ -135,7 +135,10 @@ func (d *decoder) array() lua51.Value {
 	if n < 0 {
 		return lua51.False
 	}
-	t := d.state.vm.NewTable(n, 0)
+	t := d.state.vm.NewList(n)
+	if d.state.reply.Proto == 3 { // there may be nil
+		t = d.state.vm.NewTable(0, 0)
+	}
 	d.l.PushTable(t) // so that it is weighed
 	for i := 1; i <= n; i++ {
 		t.SetInt(d.state.vm, i, d.value())
@@ -147,7 +150,7 @@ func (d *decoder) array() lua51.Value {
 
 func (d *decoder) pairs() *lua51.Table {
 	n := d.count()
-	t := d.state.vm.NewTable(0, min(n, 1<<16))
+	t := d.state.vm.NewTable(0, 0)
 	d.l.PushTable(t)
 	for ; n > 0; n-- {
 		d.l.Pass(1)
@@ -163,7 +166,7 @@ func (d *decoder) pairs() *lua51.Table {
 
 func (d *decoder) members() *lua51.Table {
 	n := d.count()
-	t := d.state.vm.NewTable(0, min(n, 1<<16))
+	t := d.state.vm.NewTable(0, 0)
 	d.l.PushTable(t)
 	for ; n > 0; n-- {
 		d.l.Pass(1)

@@ -1,6 +1,9 @@
 package lua
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/signalbox-io/signalbox/engine/internal/lua/lua51"
 )
 
@@ -51,12 +54,19 @@ func (s *state) define(t *lua51.Table, name string, value lua51.Value) {
 	t.SetString(s.vm, name, value)
 }
 
+// tableOf makes a table of the members of a library, which is the same each
+// time.
+func (s *state) tableOf(members library) *lua51.Table {
+	t := s.vm.NewTable(0, len(members))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		s.define(t, name, members[name])
+	}
+	return t
+}
+
 // table makes a read-only table.
 func (s *state) table(members library, meta *lua51.Table) *lua51.Table {
-	t := s.vm.NewTable(0, len(members))
-	for name, value := range members {
-		s.define(t, name, value)
-	}
+	t := s.tableOf(members)
 	t.SetMeta(meta)
 	t.Protect()
 	return t

@@ -173,7 +173,7 @@ func (s *state) failure(thrown *lua51.Thrown) string {
 
 // list makes a table of keys or arguments.
 func (s *state) list(items [][]byte) lua51.Value {
-	t := s.vm.NewTable(len(items), 0)
+	t := s.vm.NewList(len(items))
 	for i, item := range items {
 		t.SetInt(s.vm, i+1, s.vm.Text(item))
 	}

@@ -97,7 +97,7 @@ func (s *state) tableInsert(l *lua51.Thread) int {
 		l.RawSet(t, lua51.Int(n), l.Arg(2))
 	case 3:
 		at := checkInt32(l, 2)
-		if !t.ReadOnly() && t.Insert(s.vm, at, l.Arg(3)) {
+		if !t.ReadOnly() && t.Insert(s.vm, at, n, l.Arg(3)) {
 			return 0
 		}
 		for i := max(n, at); i > at; i-- { // an index below 1 moves everything up
@@ -119,7 +119,7 @@ func (s *state) tableRemove(l *lua51.Thread) int {
 		return 0
 	}
 	if !t.ReadOnly() {
-		if removed, ok := t.Remove(s.vm, at); ok {
+		if removed, ok := t.Remove(s.vm, at, n); ok {
 			l.Push(removed)
 			return 1
 		}

@@ -10,6 +10,7 @@ import (
 //
 //	PING                                       is anybody there
 //	AUTH, REPLCONF listening-port, capa, ...   who am I; sent together, answered in order
+//	REPLCONF ancestors ?                       whom do you follow? OK, and run IDs; any other server refuses that
 //	READONLY                                   are you a node of a Cluster? Any other server refuses that
 //	PSYNC id offset                            what I have, or ? -1
 //
@@ -24,6 +25,8 @@ type Terms struct {
 	// ID and Offset are of the stream that it has heard; ID "" for none.
 	ID     string
 	Offset int64
+	// Ancestors asks whom the primary follows.
+	Ancestors bool
 	// TakeOver tells the one that is asked to become the primary: FAILOVER.
 	TakeOver bool
 }
@@ -34,6 +37,8 @@ type Handshake struct {
 	waiting []string // the questions that were not answered yet
 	asked   bool     // PSYNC is among them
 	sent    []byte
+
+	ancestors []string
 }
 
 // Answer is what the conversation has come to.
@@ -101,6 +106,11 @@ func (h *Handshake) Hear(line string) (send []byte, answer Answer, err error) {
 		if !failed {
 			return nil, answer, ErrCluster
 		}
+	case askedAncestors:
+		h.ancestors = []string{}
+		if ids, ok := strings.CutPrefix(line, "+OK "); ok {
+			h.ancestors = strings.Fields(ids)
+		}
 	case "REPLCONF": // who does not know one of them can be a primary all the same
 	}
 	if len(h.waiting) == 0 && !h.asked {
@@ -133,8 +143,19 @@ func (h *Handshake) introduce() {
 		h.ask("REPLCONF", "ip-address", t.Address)
 	}
 	h.ask("REPLCONF", "capa", "eof", "capa", "psync2")
+	if t.Ancestors {
+		h.ask("REPLCONF", "ancestors", "?")
+		h.waiting[len(h.waiting)-1] = askedAncestors
+	}
 	h.ask("READONLY")
 }
+
+// askedAncestors is what waits for the answer to the question whom the primary follows.
+const askedAncestors = "REPLCONF ancestors"
+
+// Ancestors are the run IDs of the primary, of whom it follows, and so on, as far as they tell; nil while the question was
+// not answered.
+func (h *Handshake) Ancestors() []string { return h.ancestors }
 
 func (h *Handshake) askForStream() {
 	h.asked = true

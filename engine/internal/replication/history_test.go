@@ -3,6 +3,7 @@ package replication_test
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -157,7 +158,7 @@ func TestWhoCanContinue(t *testing.T) {
 }
 
 func TestHandshakeSaysWhatAReplicaHasToSay(t *testing.T) {
-	h, send := replication.Begin(replication.Terms{User: "u", Password: "p", Port: 7, Address: "a", ID: first, Offset: 41})
+	h, send := replication.Begin(replication.Terms{User: "u", Password: "p", Port: 7, Address: "a", ID: first, Offset: 41, Ancestors: true})
 	hear := func(line, want string) replication.Answer {
 		t.Helper()
 		sent, answer, err := h.Hear(line)
@@ -170,11 +171,18 @@ func TestHandshakeSaysWhatAReplicaHasToSay(t *testing.T) {
 		t.Fatalf("%q", send)
 	}
 	hear("", "")
-	hear("-NOAUTH Authentication required.", "AUTH u p REPLCONF listening-port 7 REPLCONF ip-address a REPLCONF capa eof capa psync2 READONLY")
+	hear("-NOAUTH Authentication required.", "AUTH u p REPLCONF listening-port 7 REPLCONF ip-address a REPLCONF capa eof capa psync2 REPLCONF ancestors ? READONLY")
 	for range 3 {
 		hear("+OK", "")
 	}
 	hear("-ERR Unrecognized REPLCONF option: capa", "")
+	if h.Ancestors() != nil {
+		t.Error("knows whom the primary follows, and was not told")
+	}
+	hear("+OK "+first+" "+second, "")
+	if got := h.Ancestors(); !slices.Equal(got, []string{first, second}) {
+		t.Errorf("%q", got)
+	}
 	hear("-ERR This instance has cluster support disabled", "PSYNC "+first+" 42")
 	if got := hear("+CONTINUE "+second, ""); got != (replication.Answer{Done: true, ID: second, Offset: 41}) {
 		t.Errorf("%+v", got)

@@ -262,7 +262,7 @@ func (c *conn) take() {
 		c.session.Stream.Clear()
 	}
 	if k := c.server.keeper; k != nil {
-		c.until = k.appended
+		c.until = max(c.until, k.reach())
 		if k.changed {
 			c.own = k.appended
 		}

@@ -152,7 +152,7 @@ func TestWhatWasAnsweredIsOnDisk(t *testing.T) {
 }
 
 // TestWhatMayBeLostIsToldNobody: when a sync has failed, the one who waits for it is
-// disconnected, and so is whoever asks after it. The loop goes on, and ends.
+// disconnected, and whoever asks after it is told that the disk fails. The loop goes on, and ends.
 func TestWhatMayBeLostIsToldNobody(t *testing.T) {
 	d := disktest.New()
 	s := kept(t, d, withLog["always"]...)
@@ -168,7 +168,7 @@ func TestWhatMayBeLostIsToldNobody(t *testing.T) {
 	all[0].expect("")
 	for _, other := range all[1:] {
 		other.send("GET key")
-		other.expect("")
+		other.expect("-MISCONF")
 	}
 	if err := s.Close(); err == nil {
 		t.Error("nobody is told at the end that not all is on disk")

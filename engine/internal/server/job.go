@@ -58,6 +58,9 @@ func (k *keeper) heed(effects exec.Effects) {
 	if effects.Replaced {
 		k.replaced()
 	}
+	if k.overfull {
+		k.discard()
+	}
 	due := k.due
 	k.due = exec.Effects{}
 	if due.Begin != exec.NoJob {

@@ -107,6 +107,8 @@ func TestAFullDiskRefusesWritesUntilThereIsRoom(t *testing.T) {
 			d := disktest.New()
 			s := kept(t, d, withLog[policy]...)
 			wantText(t, s, "OK", "SET", "before", "1")
+			wantText(t, s, "OK", "SET", "expiring", "1", "PX", "100")
+			wantText(t, s, "OK", "DEBUG", "SET-ACTIVE-EXPIRE", "0")
 			writer, subscriber, reader := dial(t, s), dial(t, s), dial(t, s)
 			subscriber.send("SUBSCRIBE", "channel")
 			subscriber.skipTo(":1\r\n")
@@ -118,6 +120,12 @@ func TestAFullDiskRefusesWritesUntilThereIsRoom(t *testing.T) {
 			wantText(t, s, "2", "GET", "in memory")
 			reader.send("GET", "in memory")
 			reader.expect("$1\r\n2\r\n")
+			time.Sleep(time.Second)
+			late := dial(t, s) // whoever finds out that a key has expired has written nothing
+			late.send("GET", "expiring")
+			late.expect("$-1\r\n")
+			late.send("EVAL", "redis.call('SET', 'refused', '4')", "0")
+			late.expect("-MISCONF ")
 			d.FullAfter(-1)
 			time.Sleep(2 * time.Second)
 			wantText(t, s, "OK", "SET", "after", "4")
@@ -203,11 +211,13 @@ func TestNothingIsAcknowledgedThatAlwaysCannotKeep(t *testing.T) {
 			writer := dial(t, s)
 			writer.send("SET", "key", "1")
 			writer.expectClosed()
-			if _, err := s.Do(t.Context(), args("GET", "key")); !errors.Is(err, server.ErrNotSafe) {
-				t.Errorf("%s: a read of what may be lost ends with %v", name, err)
+			wantText(t, s, "MISCONF", "GET", "key")
+			wantText(t, s, "MISCONF", "EVAL", "return redis.call('GET', 'key')", "0")
+			if got := do(t, s, "INFO", "persistence").Text(); !strings.Contains(got, "aof_last_write_status:err") {
+				t.Errorf("%s: INFO says %q", name, got)
 			}
 			reader.send("GET", "key")
-			reader.expectClosed()
+			reader.expect("-MISCONF ")
 			d.FullAfter(-1)
 			time.Sleep(4 * time.Second)
 			wantText(t, s, "OK", "SET", "after", "2")

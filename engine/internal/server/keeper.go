@@ -24,7 +24,8 @@ import (
 // Invariant P1: what a connection has sent was committed before (conn.until). The one exception:
 // while the log cannot be written, and always is not the policy, those who have changed nothing
 // are answered all the same, and are shown what is in memory. Who has made a change then gets no
-// answer, whatever the policy (conn.own), nor does whoever was to hear of it.
+// answer, whatever the policy (conn.own), nor does whoever was to hear of it. With always requests
+// for data are refused meanwhile, so what is answered tells of none (reach).
 // Invariant P2: a job begins at an instant of the log: all that was changed before has
 // been appended, and nothing of what comes after.
 
@@ -49,6 +50,9 @@ type keeper struct {
 	due      exec.Effects // what is to begin, or to end, when no script is in the middle of its work
 	saveErr  error        // of the last snapshot
 	mending  bool         // a goroutine tries to get the log to work again
+	overfull bool         // the log holds back more than it should
+	// discarded is how many bytes of changes were given up: see discard.
+	discarded int64
 
 	committer atomic.Pointer[committer] // nil: there is no append-only file
 	safe      atomic.Int64              // what is committed, and may be told
@@ -104,13 +108,22 @@ func (a *aftermath) settle() {
 	}
 }
 
-// append adds what a batch has changed. The lock is held.
-func (k *keeper) append(requests []byte) {
-	k.changed = len(requests) > 0
+// append adds what a batch has changed; wrote says whether somebody asked for that. The lock is held.
+func (k *keeper) append(requests []byte, wrote bool) {
+	k.changed = len(requests) > 0 && wrote
 	if len(requests) > 0 && k.log != nil && !k.stale {
-		seq, _ := k.log.Append(requests) // whoever has appended commits: that bounds it
+		var seq int64
+		seq, k.overfull = k.log.Append(requests) // whoever has appended commits: that bounds it, but on a replica
 		k.appended = k.committer.Load().began + seq
 	}
+}
+
+// reach is up to where what the batch has answered tells of. The lock is held.
+func (k *keeper) reach() int64 {
+	if k.server.machine.HidesData() && !k.changed {
+		return 0
+	}
+	return k.appended
 }
 
 // commit waits until the log is as safe as the policy promises up to seq. An error says that it
@@ -258,7 +271,7 @@ func (k *keeper) mended() bool {
 // state is what INFO says of the log. The lock is held.
 func (k *keeper) state() exec.LogState {
 	if k.log == nil {
-		return exec.LogState{}
+		return exec.LogState{DiscardedBytes: k.discarded}
 	}
 	status := k.log.Status()
 	pending := 0
@@ -267,7 +280,7 @@ func (k *keeper) state() exec.LogState {
 	}
 	return exec.LogState{
 		Bytes: status.CurrentBytes, BaseBytes: status.BaseBytes, BufferBytes: int(status.BufferBytes),
-		PendingSyncs: pending, DelayedSyncs: status.DelayedSyncs, Err: status.Err,
+		PendingSyncs: pending, DelayedSyncs: status.DelayedSyncs, DiscardedBytes: k.discarded, Err: status.Err,
 	}
 }
 
@@ -341,6 +354,26 @@ func (k *keeper) replaced() {
 	}
 	k.stale = k.log != nil
 	k.job.cancel() // its end drops the log
+}
+
+// discard gives up what a replica holds back for a log that cannot be written: its primary does not stop because of that,
+// and all of it is in memory. The files stay what they are, until the log can be written anew. The lock is held.
+func (k *keeper) discard() {
+	k.overfull = false
+	if k.log == nil || k.stale || k.server.machine.Link() == nil {
+		return
+	}
+	status := k.log.Status()
+	if status.WriteErr == nil {
+		return // it is slow
+	}
+	k.discarded += status.BufferBytes
+	k.openErr = fmt.Errorf("the append-only file has to be written anew: %w", status.WriteErr)
+	k.server.warn("%d bytes of the primary's changes wait for the append-only file, which cannot be written (%v): they are given up. "+
+		"All is in memory; the file will be written anew when there is room, and a restart before that begins with older data",
+		status.BufferBytes, status.WriteErr)
+	k.replaced()
+	k.look()
 }
 
 // close ends the keeper, after all else has ended. What is in memory and not on disk, it

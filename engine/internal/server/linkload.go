@@ -116,6 +116,9 @@ func (l *link) handshake(nc net.Conn, in *bufio.Reader) (replication.Answer, err
 		if send, answer, err = talk.Hear(line); err != nil || answer.Done {
 			return answer, err
 		}
+		if err := l.locked(func() error { return l.to.Learn(nowUs(), talk.Ancestors()) }); err != nil {
+			return answer, err
+		}
 	}
 }
 

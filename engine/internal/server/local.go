@@ -101,7 +101,7 @@ func (s *Server) await(ctx context.Context, l *local) (resp.Value, error) {
 	s.giveBack(l)
 	after := aftermath{keeper: s.keeper, own: l.own}
 	if after.keeper != nil {
-		after.seq = after.keeper.appended
+		after.seq = after.keeper.reach()
 	}
 	s.mu.Unlock()
 	if unsafe := after.commit(); unsafe != nil {

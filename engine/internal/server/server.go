@@ -305,8 +305,8 @@ func (s *Server) carryOut() (after aftermath) {
 	effects := s.machine.TakeEffects()
 	s.served++
 	if k := s.keeper; k != nil {
-		k.append(effects.Propagate)
-		after.keeper, after.seq, after.own, after.relief = k, k.appended, k.changed, k.crowded()
+		k.append(effects.Propagate, effects.Wrote)
+		after.keeper, after.seq, after.own, after.relief = k, k.reach(), k.changed, k.crowded()
 	}
 	for _, session := range effects.Wake {
 		if sink, ok := s.bySession[session]; ok {

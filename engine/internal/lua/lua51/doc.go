@@ -1,7 +1,9 @@
 // Package lua51 is the language Lua 5.1: it compiles chunks and runs them on a
 // register machine. The libraries are not here, and neither is Redis.
 //
-//	value.go     values, in two words; table.go tables
+//	value.go     values, in two words
+//	table.go     tables; hash.go where keys are in them; table_grow.go how they
+//	             grow
 //	number.go    numbers as texts
 //	lexer.go     a source to tokens; parser.go and parser_expr.go read those
 //	             and call codegen.go and codegen_expr.go, which write
@@ -23,7 +25,7 @@
 //
 // The texts of errors, the limits, the borders of lists and the names of
 // variables in messages are those of the original, whose virtual machine this
-// one follows for that. Other than there, pairs goes through a table in the
-// order in which its keys came; string.dump, weak tables and finalizers do not
-// exist.
+// one follows for that; so is the order in which pairs goes through a table,
+// unless its keys are objects. Other than there, string.dump, weak tables and
+// finalizers do not exist.
 package lua51

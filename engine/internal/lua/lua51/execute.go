@@ -463,16 +463,10 @@ func (th *Thread) setList(f *frame, i instruction) (pc int) {
 	if t == nil {
 		return pc
 	}
-	t.reserve(th.st, first+n)
-	for len(t.list) < first+n { // holes of the constructor are in the list
-		t.list = append(t.list, Nil)
+	if first+n > len(t.list) {
+		t.resize(th.st, first+n, len(t.nodes))
 	}
 	copy(t.list[first:], th.stack[from:from+n])
-	for i := range t.entries { // a key that was given before, in brackets
-		if listIndex(t.entries[i].key) < uint(first+n) {
-			t.entries[i].value = Nil
-		}
-	}
 	return pc
 }
 

@@ -58,7 +58,9 @@ type Function struct {
 // its memory counts.
 func (st *State) NewFunction(native GoFunction, held ...Value) *Function {
 	st.charge(functionBytes + int64(len(held))*valueBytes)
-	return &Function{native: native, held: held}
+	f := st.pool.function()
+	f.native, f.held = native, append(f.held, held...)
+	return f
 }
 
 // Load makes a function of a chunk.

@@ -54,8 +54,8 @@ func (st *State) metaOf(meta *Table, e event) Value {
 	if meta == nil || meta.absent&(1<<e) != 0 {
 		return Nil
 	}
-	if i := meta.find(st.metaNames[e]); i >= 0 && !meta.entries[i].value.IsNil() {
-		return meta.entries[i].value
+	if i := meta.find(st.metaNames[e]); i >= 0 && !meta.nodes[i].value.IsNil() {
+		return meta.nodes[i].value
 	}
 	meta.absent |= 1 << e
 	return Nil
@@ -142,6 +142,7 @@ func (th *Thread) setIndex(v, key, value Value, register int) {
 				th.RawSet(t, key, value)
 				return
 			}
+			th.RawSet(t, key, Nil) // the key stays, as in the original
 		} else if handler = th.st.metaMethod(v, eventNewIndex); handler.IsNil() {
 			th.typeError(v, register, "index")
 		}

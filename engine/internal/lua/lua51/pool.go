@@ -74,7 +74,8 @@ func (p *pool) reset() {
 	}
 	for _, f := range p.functions[:p.used.functions] {
 		clear(f.upvalues)
-		*f = Function{upvalues: f.upvalues[:0]}
+		clear(f.held)
+		*f = Function{upvalues: f.upvalues[:0], held: f.held[:0]}
 	}
 	for _, u := range p.upvalues[:p.used.upvalues] {
 		*u = Upvalue{}
@@ -85,14 +86,14 @@ func (p *pool) reset() {
 
 // empty makes a table new again, with some of its room.
 func (t *Table) empty() {
-	list, entries := t.list, t.entries
+	list, nodes := t.list, t.nodes
 	if cap(list) > pooledSlots {
 		list = nil
 	}
-	if cap(entries) > fewEntries {
-		entries = nil
+	if cap(nodes) > fewNodes {
+		nodes = nil
 	}
 	clear(list[:cap(list)])
-	clear(entries)
-	*t = Table{list: list[:0], entries: entries[:0]}
+	clear(nodes)
+	*t = Table{list: list[:0], nodes: nodes[:0]}
 }

@@ -1,6 +1,9 @@
 package lua51
 
-import "unsafe"
+import (
+	"math/bits"
+	"unsafe"
+)
 
 // State is what all coroutines of one program share: the globals, the meter and
 // the memory that is used again. It is not safe for concurrent use.
@@ -69,18 +72,26 @@ func (st *State) Main() *Thread { return st.main }
 // Current is the thread that runs.
 func (st *State) Current() *Thread { return st.current }
 
-// NewTable makes a table with room for so many values in its list and its hash.
+// NewTable makes a table with a list so long, and nodes for so many keys. Where
+// the original begins with less, others would make another table of the same
+// keys.
 func (st *State) NewTable(list, hash int) *Table {
 	st.charge(tableBytes)
 	t := st.pool.table()
-	if list > cap(t.list) {
-		st.charge(valueBytes * int64(list))
-		t.list = make([]Value, 0, list)
-	}
-	if hash > cap(t.entries) {
-		t.resize(st, hash)
+	t.meter = &st.meter
+	if list > 0 || hash > 0 {
+		t.resize(st, list, hash)
 	}
 	return t
+}
+
+// NewList makes a table with a list as long as it is after so many values were
+// appended, none of them nil.
+func (st *State) NewList(values int) *Table {
+	if values > 1 {
+		values = 1 << bits.Len(uint(values-1))
+	}
+	return st.NewTable(values, 0)
 }
 
 // Text is a text that is copied.

@@ -1,24 +1,26 @@
 package lua51
 
 import (
-	"hash/maphash"
 	"math"
-	"math/bits"
 	"unsafe"
 )
 
-// Table is a table: a list for the keys 1 to len(list), and a hash for all
-// others. The entries of the hash stand in the order in which their keys came,
-// so pairs goes through a table in that order. An entry whose value is nil
-// keeps its key, so that a traversal can go on from there, until the hash is
-// full: then it is made anew, without those, and as many of the whole numbers
-// as fill a list to more than half move there. Above fewEntries an index finds
-// an entry by its key.
+// Table is a table, built as that of Lua 5.1 is: a list for the keys 1 to
+// len(list), and nodes for all others. A key has a main place among the nodes
+// (hash.go). If that is taken by a key whose main place it is too, the new one
+// goes to the highest free node; if by another, that one moves there. When no
+// node is free, list and nodes are made anew, as large as what is there asks
+// for (table_grow.go). So keys stand where the original has them, which shows
+// in the order of pairs and in the borders of lists.
+//
+// A node whose value is nil keeps its key, so that a traversal can go on from
+// there, until another key takes it or the nodes are made anew.
 type Table struct {
-	list    []Value
-	entries []entry
-	index   []uint32 // hash -> 1 + place in entries; a power of two long
-	meta    *Table
+	list  []Value
+	nodes []node // none, or a power of two of them
+	meta  *Table
+	meter *meter // what long searches are charged to
+	free  int32  // no node is free from here on
 	// absent has a bit for each event that this table, as a metatable, is
 	// known not to have.
 	absent   uint16
@@ -26,38 +28,26 @@ type Table struct {
 	marked   uint32
 }
 
-type entry struct{ key, value Value }
+// node is a place for a key. The next node of those that a search goes through
+// is at next-1; 0 ends them.
+type node struct {
+	key, value Value
+	hash       uint32
+	next       int32
+}
 
 const (
-	fewEntries = 8
+	// fewNodes are searched one after another: that is faster than to make a
+	// hash.
+	fewNodes   = 8
 	tableBytes = int64(unsafe.Sizeof(Table{})+15) &^ 15 // as Go's memory for it is rounded
 	valueBytes = int64(unsafe.Sizeof(Value{}))
-	entryBytes = int64(unsafe.Sizeof(entry{}))
-	// maxListBits bounds a list to 2 to the power of it.
-	maxListBits = 27
-	// hashedBytes is how much of a text makes its hash.
-	hashedBytes = 1 << 20
+	nodeBytes  = int64(unsafe.Sizeof(node{}))
 	// What is moved in the time of a step, and at most between two looks.
 	slotsPerStep, slotsPerLook = 4, 1 << 14
+	// longSearch is how many nodes a search may see without being charged.
+	longSearch = 16
 )
-
-var hashSeed = maphash.MakeSeed()
-
-func hashOf(key Value) uint32 {
-	if key.isString() {
-		text := key.text()
-		if len(text) > hashedBytes { // not all of it: that would hold up others
-			return hashOf(String(text[:hashedBytes/2])) ^ hashOf(String(text[len(text)-hashedBytes/2:])) + uint32(len(text))
-		}
-		return uint32(maphash.String(hashSeed, text))
-	}
-	h := key.word
-	if key.word >= numberBase && key.float() == 0 {
-		h = numberBase // 0 and -0 are one key
-	}
-	h ^= uint64(uintptr(key.ref))
-	return uint32((h * 0x9e3779b97f4a7c15) >> 32)
-}
 
 // Meta is the metatable, nil if there is none.
 func (t *Table) Meta() *Table { return t.meta }
@@ -93,7 +83,7 @@ func (t *Table) Get(key Value) Value {
 		}
 	}
 	if i := t.find(key); i >= 0 {
-		return t.entries[i].value
+		return t.nodes[i].value
 	}
 	return Nil
 }
@@ -103,7 +93,7 @@ func (t *Table) GetInt(n int) Value {
 	if i := uint(n - 1); i < uint(len(t.list)) {
 		return t.list[i]
 	}
-	if len(t.entries) == 0 {
+	if len(t.nodes) == 0 {
 		return Nil
 	}
 	return t.Get(Int(n))
@@ -112,38 +102,46 @@ func (t *Table) GetInt(n int) Value {
 // GetString reads a text.
 func (t *Table) GetString(key string) Value {
 	if i := t.find(String(key)); i >= 0 {
-		return t.entries[i].value
+		return t.nodes[i].value
 	}
 	return Nil
 }
 
-// find returns the place of a key's entry, -1 if it has none.
+// find returns the place of a key's node, -1 if it has none.
 func (t *Table) find(key Value) int {
-	if t.index == nil {
-		for i := range t.entries {
-			if t.entries[i].key.Equal(key) {
-				return i
-			}
-		}
-		return -1
+	if len(t.nodes) > fewNodes {
+		return t.search(key, hashOf(key))
 	}
-	mask := uint32(len(t.index) - 1)
-	for h := hashOf(key) & mask; ; h = (h + 1) & mask {
-		at := t.index[h]
-		if at == 0 {
-			return -1
-		}
-		if t.entries[at-1].key.Equal(key) {
-			return int(at - 1)
+	for i := range t.nodes {
+		if t.nodes[i].key.Equal(key) {
+			return i
 		}
 	}
+	return -1
+}
+
+func (t *Table) search(key Value, hash uint32) int {
+	at := mainPlace(key, hash, len(t.nodes))
+	for seen := 0; ; seen++ {
+		n := &t.nodes[at]
+		if n.hash == hash && n.key.Equal(key) {
+			break
+		}
+		if at = int(n.next) - 1; at < 0 {
+			break
+		}
+		if seen > longSearch { // keys can be chosen so that all have one main place
+			t.meter.left--
+		}
+	}
+	return at
 }
 
 // field reads a constant text. hint is where it was found last.
 func (t *Table) field(key Value, hint *uint32) Value {
-	if i := *hint; i < uint32(len(t.entries)) {
-		if e := &t.entries[i]; e.key.ref == key.ref && e.key.word == key.word {
-			return e.value
+	if i := *hint; i < uint32(len(t.nodes)) {
+		if n := &t.nodes[i]; n.key.ref == key.ref && n.key.word == key.word {
+			return n.value
 		}
 	}
 	i := t.find(key)
@@ -151,23 +149,19 @@ func (t *Table) field(key Value, hint *uint32) Value {
 		return Nil
 	}
 	*hint = uint32(i)
-	return t.entries[i].value
+	return t.nodes[i].value
 }
 
 // Set changes a key, without metatables; it must be neither nil nor
 // not-a-number. The state is charged for what the table grows by.
 func (t *Table) Set(st *State, key, value Value) {
 	if key.isNumber() {
-		i := listIndex(key)
-		if i < uint(len(t.list)) {
+		if i := listIndex(key); i < uint(len(t.list)) {
 			t.list[i] = value
 			return
 		}
-		if i == uint(len(t.list)) && t.append(st, value) {
-			return
-		}
 	}
-	t.setEntry(st, key, value)
+	t.setNode(st, key, value)
 }
 
 // SetInt changes a whole number.
@@ -176,228 +170,103 @@ func (t *Table) SetInt(st *State, n int, value Value) {
 		t.list[i] = value
 		return
 	}
-	t.Set(st, Int(n), value)
+	t.setNode(st, Int(n), value)
 }
 
 // SetString changes a text.
-func (t *Table) SetString(st *State, key string, value Value) { t.setEntry(st, String(key), value) }
+func (t *Table) SetString(st *State, key string, value Value) { t.setNode(st, String(key), value) }
 
 // setField changes a constant text. hint is where it was found last.
 func (t *Table) setField(st *State, key, value Value, hint *uint32) {
-	if i := *hint; i < uint32(len(t.entries)) {
-		if e := &t.entries[i]; e.key.ref == key.ref && e.key.word == key.word {
-			e.value, t.absent = value, 0
+	if i := *hint; i < uint32(len(t.nodes)) {
+		if n := &t.nodes[i]; n.key.ref == key.ref && n.key.word == key.word {
+			n.value, t.absent = value, 0
 			return
 		}
 	}
-	t.setEntry(st, key, value)
-	if n := len(t.entries); n > 0 {
-		*hint = uint32(n - 1) // where it is if it was new
-	}
+	*hint = uint32(t.setNode(st, key, value))
 }
 
-func (t *Table) setEntry(st *State, key, value Value) {
+// setNode changes a key that is not in the list, and returns where it is. A key
+// comes to stay even with nil for its value, as in the original.
+func (t *Table) setNode(st *State, key, value Value) int {
 	t.absent = 0
-	if i := t.find(key); i >= 0 {
-		t.entries[i].value = value
-		return
+	var hash uint32
+	var at int
+	if len(t.nodes) > fewNodes {
+		hash = hashOf(key)
+		at = t.search(key, hash)
+	} else if at = t.find(key); at < 0 {
+		hash = hashOf(key)
 	}
-	if value.IsNil() {
-		return
+	if at < 0 {
+		if at = t.insert(key, hash); at < 0 {
+			return t.setGrown(st, key, value, hash)
+		}
 	}
-	if len(t.entries) == cap(t.entries) && t.rehash(st, key, value) {
-		return
-	}
-	t.entries = append(t.entries, entry{key, value})
-	t.enter(len(t.entries)-1, key)
+	t.nodes[at].value = value
+	return at
 }
 
-// enter puts an entry into the index, if there is one.
-func (t *Table) enter(at int, key Value) {
-	if t.index == nil {
-		return
+// setGrown makes room for a new key and sets it.
+func (t *Table) setGrown(st *State, key, value Value, hash uint32) int {
+	t.rehash(st, key)
+	if i := listIndex(key); i < uint(len(t.list)) {
+		t.list[i] = value
+		return 0
 	}
-	mask := uint32(len(t.index) - 1)
-	h := hashOf(key) & mask
-	for t.index[h] != 0 {
-		h = (h + 1) & mask
-	}
-	t.index[h] = uint32(at + 1)
+	at := t.insert(key, hash)
+	t.nodes[at].value = value
+	return at
 }
 
-// append makes the list longer by a value and by what has to follow from the
-// hash. It reports false for what does not belong there.
-func (t *Table) append(st *State, value Value) bool {
-	if value.IsNil() || len(t.list) == 0 && len(t.entries) > 0 && t.find(Int(1)) >= 0 {
-		return false
+// insert finds a node for a new key and returns its place, -1 if none is free.
+// What is there with a value of nil gives way.
+func (t *Table) insert(key Value, hash uint32) int {
+	if len(t.nodes) == 0 {
+		return -1
 	}
-	n := len(t.list)
-	if len(t.entries) > 0 {
-		if at := t.find(Int(n + 1)); at >= 0 {
-			t.entries[at].value = Nil
+	at := mainPlace(key, hash, len(t.nodes))
+	n := &t.nodes[at]
+	if !n.value.IsNil() {
+		free := t.freeNode()
+		if free < 0 {
+			return -1
+		}
+		if main := mainPlace(n.key, n.hash, len(t.nodes)); main != at {
+			t.before(main, at).next = int32(free + 1)
+			t.nodes[free] = *n
+			*n = node{}
+		} else {
+			t.nodes[free].next, n.next = n.next, int32(free+1)
+			at, n = free, &t.nodes[free]
 		}
 	}
-	t.reserve(st, n+1)
-	t.list = append(t.list, value)
-	if len(t.entries) > 0 {
-		t.follow(st)
-	}
-	return true
+	n.key, n.hash = key, hash
+	return at
 }
 
-// follow moves what comes after the list from the hash into it.
-func (t *Table) follow(st *State) {
-	for {
-		at := t.find(Int(len(t.list) + 1))
-		if at < 0 || t.entries[at].value.IsNil() {
-			return
+// before is the node before that at a place, among those that a search which
+// begins at main goes through.
+func (t *Table) before(main, at int) *node {
+	n := &t.nodes[main]
+	for seen := 0; int(n.next) != at+1; seen++ {
+		n = &t.nodes[n.next-1]
+		if seen > longSearch {
+			t.meter.left--
 		}
-		value := t.entries[at].value
-		t.entries[at].value = Nil
-		t.reserve(st, len(t.list)+1)
-		t.list = append(t.list, value)
 	}
+	return n
 }
 
-// reserve makes room for n values in the list.
-func (t *Table) reserve(st *State, n int) {
-	if n <= cap(t.list) {
-		return
-	}
-	room := max(4, n, 2*cap(t.list))
-	if cap(t.list) > 1<<16 {
-		room = max(n, cap(t.list)+cap(t.list)/2)
-	}
-	st.charge(valueBytes * int64(room))
-	list := makeRoom[Value](st, room)
-	for old := t.list; len(old) > 0; {
-		n := min(len(old), slotsPerLook)
-		list = append(list, old[:n]...)
-		old = old[n:]
-		st.pass(n / slotsPerStep)
-	}
-	t.list = list
-}
-
-// rehash makes the hash anew, with room for one more key. It reports true if
-// the key has found its place in the list.
-func (t *Table) rehash(st *State, key, value Value) bool {
-	var counts [maxListBits + 1]int // of the keys from 2^(i-1)+1 to 2^i
-	live, numbers := 1, countKey(&counts, key)
-	for i := range t.entries {
-		if i&0xff == 0xff {
-			st.pass(0x100)
-		}
-		if !t.entries[i].value.IsNil() {
-			live++
-			numbers += countKey(&counts, t.entries[i].key)
+func (t *Table) freeNode() int {
+	for t.free > 0 {
+		t.free--
+		if t.nodes[t.free].key.IsNil() {
+			return int(t.free)
 		}
 	}
-	length := len(t.list)
-	if numbers > 0 {
-		for i, v := range t.list {
-			if i&0xfff == 0xfff {
-				st.pass(0x1000 / slotsPerStep)
-			}
-			if !v.IsNil() {
-				numbers++
-				counts[bits.Len(uint(i))]++
-			}
-		}
-		length = max(length, listLength(&counts, numbers))
-	}
-	old := t.entries
-	if length > len(t.list) {
-		t.reserve(st, length)
-		t.list = t.list[:length]
-		for i := range old { // those that move are not live any more
-			if i&0xff == 0 {
-				st.pass(0x100)
-			}
-			if at := listIndex(old[i].key); at < uint(length) && !old[i].value.IsNil() {
-				t.list[at] = old[i].value
-				old[i].value = Nil
-				live--
-			}
-		}
-		if at := listIndex(key); at < uint(length) {
-			t.list[at] = value
-			live--
-			t.resize(st, live)
-			return true
-		}
-	}
-	t.resize(st, live)
-	return false
-}
-
-func countKey(counts *[maxListBits + 1]int, key Value) int {
-	if i := listIndex(key); i < 1<<maxListBits {
-		counts[bits.Len(i)]++
-		return 1
-	}
-	return 0
-}
-
-// listLength is the largest power of two such that more than half of the keys
-// up to it are there.
-func listLength(counts *[maxListBits + 1]int, numbers int) int {
-	sum, length := 0, 0
-	for i, power := 0, 1; i <= maxListBits && power/2 < numbers; i, power = i+1, 2*power {
-		sum += counts[i]
-		if sum > power/2 {
-			length = power
-		}
-	}
-	return length
-}
-
-// resize makes the hash anew, with room for n entries. Those there are come
-// along.
-func (t *Table) resize(st *State, n int) {
-	old := t.entries
-	room := 0
-	if n > 0 {
-		room = 1 << bits.Len(uint(n-1))
-		if n <= len(old) && room-n < n/4 { // keys come and go: not to be full again at once
-			room *= 2
-		}
-	}
-	if room == cap(old) && room <= fewEntries { // most were removed: it can stay where it is
-		t.compact()
-		return
-	}
-	bytes := entryBytes * int64(room)
-	if room > fewEntries {
-		bytes += 8 * int64(room)
-	}
-	st.charge(bytes)
-	anew := Table{entries: makeRoom[entry](st, room)}
-	if room > fewEntries {
-		anew.index = makeRoom[uint32](st, 2*room)[:2*room]
-	}
-	for i := range old {
-		if i&0xff == 0 {
-			st.pass(0x100)
-		}
-		if e := &old[i]; !e.value.IsNil() {
-			anew.entries = append(anew.entries, *e)
-			anew.enter(len(anew.entries)-1, e.key)
-		}
-	}
-	t.entries, t.index = anew.entries, anew.index
-}
-
-// compact drops the entries without values.
-func (t *Table) compact() {
-	old := t.entries
-	t.entries = old[:0]
-	for _, e := range old {
-		if !e.value.IsNil() {
-			t.entries = append(t.entries, e)
-		}
-	}
-	clear(old[len(t.entries):])
+	return -1
 }
 
 // Len is a border: an n with t[n] not nil and t[n+1] nil, or 0.
@@ -414,7 +283,7 @@ func (t *Table) Len() int {
 		}
 		return low
 	}
-	if len(t.entries) == 0 {
+	if len(t.nodes) == 0 {
 		return n
 	}
 	return t.unboundLen(n)
@@ -474,9 +343,9 @@ func (t *Table) scan(at int) (found int, key, value Value) {
 			return at, Int(at + 1), v
 		}
 	}
-	for ; at < len(t.list)+len(t.entries); at++ {
-		if e := &t.entries[at-len(t.list)]; !e.value.IsNil() {
-			return at, e.key, e.value
+	for ; at < len(t.list)+len(t.nodes); at++ {
+		if n := &t.nodes[at-len(t.list)]; !n.value.IsNil() {
+			return at, n.key, n.value
 		}
 	}
 	return at, Nil, Nil
@@ -495,43 +364,42 @@ func (th *Thread) All(t *Table) func(yield func(key, value Value) bool) {
 	}
 }
 
-// Insert moves what is at n and behind up by one and puts a value there. It
-// reports false, and does nothing, if that is not all in the list.
-func (t *Table) Insert(st *State, n int, value Value) bool {
-	last := len(t.list)
-	if n < 1 || n > last || t.list[last-1].IsNil() || value.IsNil() || len(t.entries) > 0 {
+// Insert moves what is from at to before end up by one and puts a value at at.
+// It reports false if that is not all in the list.
+func (t *Table) Insert(st *State, at, end int, value Value) bool {
+	if at < 1 || at >= end || end-1 > len(t.list) {
 		return false
 	}
-	t.reserve(st, last+1)
-	t.list = t.list[:last+1]
-	for last > n-1 { // from behind
-		from := max(n-1, last-slotsPerLook)
-		copy(t.list[from+1:], t.list[from:last])
+	t.SetInt(st, end, t.list[end-2]) // which may make all anew
+	if end-1 > len(t.list) {
+		return false
+	}
+	for last := end - 2; last > at-1; { // from behind
+		from := max(at-1, last-slotsPerLook)
+		copy(t.list[from+1:last+1], t.list[from:last])
 		st.pass((last - from) / slotsPerStep)
 		last = from
 	}
-	t.list[n-1] = value
+	t.list[at-1] = value
 	return true
 }
 
-// Remove moves what is behind n down by one and returns what was there. It is
-// not ok, and does nothing, if that is not all in the list.
-func (t *Table) Remove(st *State, n int) (removed Value, ok bool) {
-	last := len(t.list)
-	if n < 1 || n > last || t.list[last-1].IsNil() || len(t.entries) > 0 {
+// Remove moves what is behind at and up to last down by one and returns what
+// was there. It is not ok, and does nothing, if that is not all in the list.
+func (t *Table) Remove(st *State, at, last int) (removed Value, ok bool) {
+	if at < 1 || at > last || last > len(t.list) {
 		return Nil, false
 	}
-	removed = t.list[n-1]
-	for n < last {
-		to := min(n+slotsPerLook, last)
-		copy(t.list[n-1:], t.list[n:to])
-		st.pass((to - n) / slotsPerStep)
-		n = to
+	removed = t.list[at-1]
+	for at < last {
+		to := min(at+slotsPerLook, last)
+		copy(t.list[at-1:], t.list[at:to])
+		st.pass((to - at) / slotsPerStep)
+		at = to
 	}
 	t.list[last-1] = Nil
-	t.list = t.list[:last-1]
 	return removed, true
 }
 
 // HasFields says whether there may be keys besides those of the list.
-func (t *Table) HasFields() bool { return len(t.entries) > 0 }
+func (t *Table) HasFields() bool { return len(t.nodes) > 0 }

@@ -97,7 +97,7 @@ func (s *scale) inside(v Value) {
 	switch v.Kind() {
 	case KindTable:
 		t := v.AsTable()
-		s.bytes += tableBytes + valueBytes*int64(cap(t.list)) + entryBytes*int64(cap(t.entries)) + 4*int64(len(t.index))
+		s.bytes += tableBytes + valueBytes*int64(cap(t.list)) + nodeBytes*int64(cap(t.nodes))
 		s.table(t.meta)
 		s.part(v, 0)
 	case KindFunction:
@@ -125,17 +125,17 @@ func (s *scale) inside(v Value) {
 func (s *scale) part(v Value, at int) {
 	const most = 1024
 	t := v.AsTable()
-	if at+most < len(t.list)+len(t.entries) {
+	if at+most < len(t.list)+len(t.nodes) {
 		s.waiting = append(s.waiting, unweighed{v, at + most})
 	}
 	if at < len(t.list) {
 		s.values(t.list[at:min(at+most, len(t.list))])
 	}
 	from := max(at-len(t.list), 0)
-	for i := from; i < min(at+most-len(t.list), len(t.entries)); i++ {
+	for i := from; i < min(at+most-len(t.list), len(t.nodes)); i++ {
 		s.step()
-		s.value(t.entries[i].key)
-		s.value(t.entries[i].value)
+		s.value(t.nodes[i].key)
+		s.value(t.nodes[i].value)
 	}
 }
 
