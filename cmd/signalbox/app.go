@@ -151,7 +151,7 @@ in a folder that only you can write. The engine keeps everything in memory.`,
 		return nil
 	}
 	flags.BoolVar(&a.json, "json", false, "print JSON for programs")
-	root.AddCommand(a.runCommand(), a.lockCommand(), a.electCommand(), a.limitCommand(), a.barrierCommand(), a.latchCommand(), a.acquireCommand(),
+	root.AddCommand(a.runCommand(), a.lockCommand(), a.electCommand(), a.limitCommand(), a.barrierCommand(), a.latchCommand(), a.acquireCommand(), a.whyCommand(),
 		a.lsCommand(), a.inspectCommand(), a.resizeCommand(), a.releaseCommand(), a.serveCommand(), a.versionCommand(),
 		a.functionsCommand(), a.watchCommand(), a.deadlocksCommand(), a.topCommand(), a.checkAOFCommand(), a.checkRDBCommand(),
 		a.benchCommand(), a.raceCommand(), a.backupCommand(), a.restoreCommand(), a.queueCommand(), a.replicasCommand(), a.doctorCommand(), a.moveCommand(), a.manualCommand())
