@@ -129,15 +129,14 @@ func (a *app) latch(ctx context.Context, p *waitFlags, name string, parties int,
 			missing, err = latch.CountDown(ctx, party)
 			return err
 		}
-		if missing, err = latch.Missing(ctx); err != nil || missing == 0 {
-			return err
-		}
-		if p.noWait {
-			return p.refused("%s: %d of %d are missing; leave out --no-wait to wait", printable(name), missing, parties)
-		}
-		a.say(p, "waiting for %s: %d of %d are missing", printable(name), missing, parties)
-		if err = latch.Await(ctx); err == nil {
-			missing = 0
+		if missing, err = latch.Missing(ctx); err == nil && missing > 0 {
+			if p.noWait {
+				return p.refused("%s: %d of %d are missing; leave out --no-wait to wait", printable(name), missing, parties)
+			}
+			a.say(p, "waiting for %s: %d of %d are missing", printable(name), missing, parties)
+			if err = latch.Await(ctx); err == nil {
+				missing = 0
+			}
 		}
 		return p.overdue(err, name, "not all were done")
 	})

@@ -125,6 +125,8 @@ func (a *app) inTurn(ctx context.Context, p *waitFlags, name string, wait func(c
 // saidFrom is how long a turn is away for which somebody is told to wait.
 const saidFrom = time.Second
 
+const notInTime = "its turn would not come"
+
 // pass takes a turn of the limiter.
 func (f *limitFlags) pass(ctx context.Context, a *app, limiter *signalbox.Limiter, name string) error {
 	err := limiter.Allow(ctx, f.cost)
@@ -135,11 +137,11 @@ func (f *limitFlags) pass(ctx context.Context, a *app, limiter *signalbox.Limite
 	case f.noWait && errors.As(err, &late):
 		return f.refused("%s: its turn would come in %s; leave out --no-wait to wait", printable(name), span(late.RetryAfter))
 	case f.noWait || !errors.As(err, &late) && !errors.Is(err, signalbox.ErrTooHeavy):
-		return err
+		return f.overdue(err, name, notInTime)
 	}
 	// More than the burst can wait, though it can never pass at once.
 	if late != nil && late.RetryAfter >= saidFrom {
 		a.say(&f.waitFlags, "waiting for %s: its turn comes in %s", printable(name), span(late.RetryAfter))
 	}
-	return f.overdue(limiter.Wait(ctx, f.cost), name, "its turn would not come")
+	return f.overdue(limiter.Wait(ctx, f.cost), name, notInTime)
 }
