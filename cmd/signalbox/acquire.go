@@ -60,7 +60,7 @@ Exit status: 0, or
 			case !cmd.Flags().Changed("ttl"):
 				return usage("--ttl says when the lease ends if nobody releases it, such as --ttl 1h")
 			}
-			if err := f.check(cmd, 1); err != nil {
+			if err := f.check(cmd, args); err != nil {
 				return err
 			}
 			return a.acquire(cmd.Context(), &f, args[0])

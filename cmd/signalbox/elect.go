@@ -42,7 +42,7 @@ Exit status: the command's, or 128 plus the number of the signal that ended it, 
 				err = usage("one name before --, not %d: %s NAME -- COMMAND", len(names), cmd.CommandPath())
 			}
 			if err == nil {
-				err = f.check(cmd, 1)
+				err = f.check(cmd, names)
 			}
 			if err != nil {
 				return err

@@ -79,6 +79,8 @@ func (f *limitFlags) check(cmd *cobra.Command, args []string) (argv []string, er
 		return nil, usage("--rate says how many may pass in a time, such as --rate 10/s")
 	case f.burst < 1:
 		return nil, usage("--burst must be at least 1, not %d", f.burst)
+	case f.noWait && f.cost > f.burst:
+		return nil, usage("--cost %d is more than --burst %d, and could never pass without waiting", f.cost, f.burst)
 	case f.cost < 1:
 		return nil, usage("--cost must be at least 1, not %d", f.cost)
 	}

@@ -38,7 +38,7 @@ Exit status: 0 if a signal ended it, or
 			if len(args) == 0 {
 				return usage("which resource? %s NAME", cmd.CommandPath())
 			}
-			if err := f.check(cmd, len(args)); err != nil {
+			if err := f.check(cmd, args); err != nil {
 				return err
 			}
 			return a.lock(cmd.Context(), &f, args)

@@ -90,7 +90,7 @@ func (a *app) runCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, argv, err := runArguments(cmd, args)
 			if err == nil {
-				err = f.check(cmd, len(names))
+				err = f.check(cmd, names)
 			}
 			if err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,8 +54,8 @@ func (f *terms) defineCommand(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.killAfter, "kill-after", 0, "time between SIGTERM and SIGKILL when the lease is lost (default: ttl/4, at most 5s)")
 }
 
-// check looks at the flags for so many resources.
-func (f *terms) check(cmd *cobra.Command, resources int) error {
+// check looks at the flags, and at the names that they are for.
+func (f *terms) check(cmd *cobra.Command, names []string) error {
 	changed := cmd.Flags().Changed
 	switch {
 	case f.read && f.write:
@@ -70,11 +71,16 @@ func (f *terms) check(cmd *cobra.Command, resources int) error {
 	case changed("replicas") && f.replicas < 1:
 		return usage("--replicas must be at least 1, not %d", f.replicas)
 	}
-	if resources > 1 {
-		for _, name := range []string{"read", "write", "lock-delay", "hold-at-least", "pace", "replicas"} {
-			if changed(name) {
-				return usage("--%s is for one resource, not %d", name, resources)
+	if len(names) > 1 {
+		for _, flag := range []string{"read", "write", "lock-delay", "hold-at-least", "pace", "replicas"} {
+			if changed(flag) {
+				return usage("--%s is for one resource, not %d", flag, len(names))
 			}
+		}
+	}
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return usage("%s is named twice", printable(name))
 		}
 	}
 	if err := f.waitFlags.check(changed); err != nil {
