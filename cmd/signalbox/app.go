@@ -112,6 +112,7 @@ and do not exclude each other: give all of them the same --socket, or $SIGNALBOX
 in a folder that only you can write. The engine keeps everything in memory.`,
 		Example: `  signalbox run --limit 2 downloads -- wget https://example.org/big
   signalbox run --no-wait nightly-report -- ./report.sh
+  signalbox elect scheduler -- ./scheduler
   signalbox ls
   signalbox queue push crawl '"https://example.org"' --key example.org
   signalbox queue work crawl --slots 4 -- ./crawl.sh`,

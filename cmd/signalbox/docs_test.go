@@ -1,11 +1,16 @@
+//go:build unix
+
 package main
 
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -51,6 +56,63 @@ func lookAtExamples(cmd *cobra.Command, look func(where, text string)) {
 	for _, below := range cmd.Commands() {
 		lookAtExamples(below, look)
 	}
+}
+
+// The scripts of docs/program.md run as they stand, beside each other where there are several parts.
+func TestDocsScriptsRun(t *testing.T) {
+	page := pages(t)["../../docs/program.md"]
+	for _, c := range []struct {
+		section, says string
+		parts         []string
+	}{
+		{"## Steps of a pipeline", "staging: released", []string{"1"}},
+		{"## Rates, barriers, latches", "publish.sh ran", []string{"1", "2", "3"}},
+	} {
+		t.Run(c.section, func(t *testing.T) {
+			t.Parallel()
+			_, text, _ := strings.Cut(page, c.section)
+			_, script, _ := strings.Cut(text, "```sh\n")
+			script, _, found := strings.Cut(script, "```")
+			if !found {
+				t.Fatal("there is no script in it")
+			}
+			folder := standIns(t, script)
+			environment := append(os.Environ(), "SIGNALBOX_URL=", "SIGNALBOX_STATE="+filepath.Join(folder, "state"), "PATH="+folder+":"+os.Getenv("PATH"))
+			defer func() {
+				stop := exec.Command("signalbox", "serve", "--stop")
+				stop.Env = environment
+				if output, err := stop.CombinedOutput(); err != nil {
+					t.Errorf("%v: %s", err, output)
+				}
+			}()
+			var running sync.WaitGroup
+			defer running.Wait()
+			for _, part := range c.parts {
+				running.Go(func() {
+					cmd := exec.Command("sh", "-e", "-c", script)
+					cmd.Dir, cmd.Env = folder, slices.Concat(environment, []string{"PART=" + part, "CI_JOB_URL=https://ci.example.org/1"})
+					if output, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(output), c.says) {
+						t.Errorf("%v\n%s", err, output)
+					}
+				})
+			}
+		})
+	}
+}
+
+// standIns is a folder with what a script calls, and the file it reads.
+func standIns(t *testing.T, script string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range append(regexp.MustCompile(`[\w-]+\.sh`).FindAllString(script, -1), "wget") {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\necho \"$0 ran\"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "pages"), []byte("https://example.org/1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 // pages are those of the repository, but for those of clients in other languages, whose packages have our name.
