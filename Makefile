@@ -4,8 +4,10 @@ GO ?= go
 MODULE := github.com/signalbox-io/signalbox
 # The repository is several modules (docs/decisions/038-modules.md), which go.work joins; "work" is the packages of all.
 PACKAGES = $(patsubst $(CURDIR)/%,./%/...,$(filter-out $(CURDIR),$(shell $(GO) list -m -f '{{.Dir}}'))) ./...
-# The linter is of the module in tools, outside the workspace; it is built there, and runs here.
+# The linter and the speller are of the module in tools, outside the workspace; they are built there, and run here.
 LINTER = $$(GOWORK=off $(GO) tool -n -modfile=tools/go.mod golangci-lint)
+
+SPELLER = $$(GOWORK=off $(GO) tool -n -modfile=tools/go.mod misspell)
 
 .DEFAULT_GOAL := help
 # Tests that wait more than they work, for leases that expire and servers that start, run beside those that work. (Three
@@ -20,7 +22,7 @@ SEQUENTIAL := $(addprefix ./engine/internal/,acl command conf ds exec keyspace l
 # packages more it is one test each, which the target test names.
 TWICE := ./autocomplete ./internal/simtest ./internal/acquisition/simulation ./internal/queue/store ./internal/queue/histories
 
-.PHONY: help build test race test-deps fuzz crash restarts drills simulate simulate-centre soak soak-queue processes bench bench-locks bench-engine bench-scale bench-durability bench-queue bench-autocomplete faults drill-move record lint fmt cover install tidy test-install release release-snapshot test-deb
+.PHONY: help build test race test-deps fuzz crash restarts drills simulate simulate-centre soak soak-queue processes bench bench-locks bench-engine bench-scale bench-durability bench-queue bench-autocomplete faults drill-move record lint docs-check fmt cover install tidy test-install release release-snapshot test-deb
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -101,6 +103,11 @@ drill-move: test-deps ## move a loaded server ROUNDS times, and kill the source,
 
 lint: ## run the linters, pinned in tools/go.mod
 	$(LINTER) run $(PACKAGES)
+
+docs-check: ## check the pages: links and anchors, commands and their flags, Go that parses and names what exists, spelling
+	$(GO) test ./internal/tidytest -run 'Docs|Book'
+	$(GO) test ./cmd/signalbox -run 'TestDocs'
+	@$(SPELLER) -error $$(git ls-files '*.md' '*.yml' '*.txtar' | grep -v -e testdata/ -e bench/results/)
 
 fmt: ## format the code
 	$(LINTER) fmt $(PACKAGES)

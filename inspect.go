@@ -49,7 +49,9 @@ type QueuedEntry struct {
 	Limit  int           `json:"limit"` // that it stated
 	Since  time.Time     `json:"since"`
 	TTL    time.Duration `json:"ttl_ns"`
-	Claim  time.Time     `json:"claim"` // by when it must be heard from
+	Claim  time.Time     `json:"claim"`             // by when it must be heard from
+	Pace   time.Duration `json:"pace_ns,omitempty"` // that it wants between two grants at least
+	Group  bool          `json:"group,omitempty"`   // it waits for other resources too: AcquireAll
 }
 
 // Inspect returns who holds a resource and who waits for it, by the server's clock. One round trip, O(n) in holders and
@@ -155,7 +157,7 @@ func newState(name string, s ledger.State) State {
 	for _, e := range s.Queue {
 		state.Queue = append(state.Queue, QueuedEntry{
 			ID: e.ID, Owner: e.Owner, Label: e.Label, Weight: e.Weight, Limit: e.Limit, Since: e.Since, TTL: e.TTL,
-			Claim: e.Deadline,
+			Claim: e.Deadline, Pace: e.Pace, Group: e.Group,
 		})
 	}
 	return state

@@ -57,7 +57,6 @@ type app struct {
 	url     string
 	socket  string   // of the private local engine, "" if the flag is not given
 	private *private // that the box is on, nil with a URL
-	mark    *mark    // of what `run` holds there
 	queue   string   // the name of one, of the commands under queue
 	json    bool
 	stdin   io.Reader
@@ -113,6 +112,7 @@ and do not exclude each other: give all of them the same --socket, or $SIGNALBOX
 in a folder that only you can write. The engine keeps everything in memory.`,
 		Example: `  signalbox run --limit 2 downloads -- wget https://example.org/big
   signalbox run --no-wait nightly-report -- ./report.sh
+  signalbox elect scheduler -- ./scheduler
   signalbox ls
   signalbox queue push crawl '"https://example.org"' --key example.org
   signalbox queue work crawl --slots 4 -- ./crawl.sh`,
@@ -131,7 +131,7 @@ in a folder that only you can write. The engine keeps everything in memory.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var invalid *pflag.InvalidValueError
 		if errors.As(err, &invalid) {
-			kinds := map[string]string{"int": "a whole number", "duration": "a duration such as 90s or 5m"}
+			kinds := map[string]string{"int": "a whole number", "int64": "a whole number", "duration": "a duration such as 90s or 5m"}
 			kind := cmp.Or(kinds[invalid.GetFlag().Value.Type()], "another value")
 			return usage("--%s must be %s, not %q; see %s --help", invalid.GetFlag().Name, kind, invalid.GetValue(), cmd.CommandPath())
 		}
@@ -152,7 +152,8 @@ in a folder that only you can write. The engine keeps everything in memory.`,
 		return nil
 	}
 	flags.BoolVar(&a.json, "json", false, "print JSON for programs")
-	root.AddCommand(a.runCommand(), a.lsCommand(), a.inspectCommand(), a.resizeCommand(), a.releaseCommand(), a.serveCommand(), a.versionCommand(),
+	root.AddCommand(a.runCommand(), a.lockCommand(), a.electCommand(), a.limitCommand(), a.barrierCommand(), a.latchCommand(), a.acquireCommand(), a.whyCommand(),
+		a.lsCommand(), a.inspectCommand(), a.resizeCommand(), a.releaseCommand(), a.serveCommand(), a.versionCommand(),
 		a.functionsCommand(), a.watchCommand(), a.deadlocksCommand(), a.topCommand(), a.checkAOFCommand(), a.checkRDBCommand(),
 		a.benchCommand(), a.raceCommand(), a.backupCommand(), a.restoreCommand(), a.queueCommand(), a.replicasCommand(), a.doctorCommand(), a.moveCommand(), a.manualCommand())
 	return root

@@ -48,6 +48,18 @@ func startChild(path string, argv, environment []string) (*child, error) {
 	return c, nil
 }
 
+// become runs a command to its end, as the last that this process does: it cannot take its place.
+func become(path string, argv, environment []string) error {
+	c, err := startChild(path, argv, environment)
+	if err != nil {
+		return cannotRun(argv[0], err)
+	}
+	if ended := <-c.states; ended.status != 0 {
+		return &exitError{ended.status, nil}
+	}
+	return nil
+}
+
 func (c *child) close() bool      { return false }
 func (c *child) signal(os.Signal) {}
 func (c *child) kill()            { _ = c.process.Kill() } // that it has ended is no error

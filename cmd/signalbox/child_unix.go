@@ -128,6 +128,11 @@ func passInterruptOn() {
 	}
 }
 
+// become runs a command in the place of this process. It returns only if that fails.
+func become(path string, argv, environment []string) error {
+	return cannotRun(argv[0], syscall.Exec(path, argv, environment))
+}
+
 // send signals the group. That it has ended meanwhile is no error.
 func (c *child) send(s syscall.Signal) { _ = unix.Kill(-c.group, s) }
 

@@ -13,17 +13,18 @@ import (
 // pass to somebody else. It knows three moments:
 //
 //	deadline - grace   no renewal has come: SIGTERM to the group
-//	lease.Done         the lease is over here, shortly before it is on the server: SIGKILL to the group, at once
+//	lease.done         the lease is over here, shortly before it is on the server: SIGKILL to the group, at once
 //	forced             an operator has given the permits away already: SIGTERM, and SIGKILL after the grace
 //
 // A renewal moves the deadline and with it the first moment. One that comes after SIGTERM changes nothing: the command
 // has been told to end.
 type guard struct {
-	lease *signalbox.Lease
+	lease *grant
 	child *child
 	grace time.Duration
 	cause error // why the command was ended, nil if it was not
 	final bool  // SIGKILL has been sent
+	asked bool  // a signal has asked the command to end
 	left  []int // the processes that could not be ended
 
 	first      time.Time     // the deadline before any renewal
@@ -33,8 +34,8 @@ type guard struct {
 	done       <-chan struct{} // the lease's; nil after it was heard
 }
 
-func newGuard(lease *signalbox.Lease, c *child, grace time.Duration) *guard {
-	g := &guard{lease: lease, child: c, grace: grace, first: lease.Deadline(), done: lease.Done()}
+func newGuard(lease *grant, c *child, grace time.Duration) *guard {
+	g := &guard{lease: lease, child: c, grace: grace, first: lease.Deadline(), done: lease.done}
 	g.firstGrace = min(grace, max(time.Until(g.first)/4, 0))
 	g.warn = time.NewTimer(g.untilWarning())
 	g.kill = time.NewTimer(0)
@@ -61,6 +62,7 @@ func (g *guard) watch(signals <-chan os.Signal) int {
 	for {
 		select {
 		case s := <-signals:
+			g.asked = g.asked || ends(s)
 			g.child.signal(s)
 		case <-g.warn.C:
 			g.warned()

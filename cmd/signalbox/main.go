@@ -3,7 +3,8 @@
 //
 // One file per subcommand; beside them app.go (what all share), terminal.go
 // (how things look), who.go (how leases and limits are told), private.go and
-// private_life.go (the local engine that starts on demand), and for run: runflags.go (what is asked
+// private_life.go (the local engine that starts on demand). For all that wait: patience.go. For run, lock, elect and
+// acquire: grant.go (how they acquire, and what they hold), runflags.go (what is asked
 // for), waiting.go (what is said while it waits), child_*.go (the process
 // group under a permit, per operating system), contain_*.go and
 // cgroup_linux.go (what leaves the group) and guard.go (ends the command

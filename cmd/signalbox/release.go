@@ -10,25 +10,39 @@ import (
 
 func (a *app) releaseCommand() *cobra.Command {
 	var all, yes bool
+	var token int64
 	cmd := &cobra.Command{
-		Use: "release NAME ID | release NAME --all", Short: "End leases by hand", ValidArgsFunction: a.completed(1, idsOf),
+		Use: "release NAME ID | release NAME --all | release NAME --token TOKEN", Short: "End leases by hand, or give one back",
+		ValidArgsFunction: a.completed(1, idsOf),
 		Long: `End the lease of an id, or send the waiter of that id away; with --all, end every
 lease of the resource. Ids are shown by signalbox inspect NAME. Whoever held the
 lease is told, and may go on until it notices.
 
+With --token it gives back what signalbox acquire --detach has taken, and does not ask;
+the exit status is 76 if that lease was over already.
+
 JSON: {resource, ended}.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			want := []string{"NAME", "ID"}
-			if all {
+			want, back := []string{"NAME", "ID"}, cmd.Flags().Changed("token")
+			switch {
+			case all && back:
+				return usage("--all and --token exclude each other")
+			case all:
 				want = []string{"NAME (with --all)"}
+			case back:
+				want = []string{"NAME (with --token)"}
 			}
 			if err := exactly(want...)(cmd, args); err != nil {
 				return err
+			}
+			if back {
+				return a.releaseToken(cmd.Context(), args[0], token)
 			}
 			return a.with(cmd.Context(), func(box *signalbox.Box) error { return a.release(cmd, box, args, all, yes) })
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "end every lease of the resource")
+	cmd.Flags().Int64Var(&token, "token", 0, "give back the lease that has this fencing token")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }

@@ -36,7 +36,8 @@ func TestCommandOfALostLeaseIsNotStarted(t *testing.T) {
 	}
 	<-lease.Done()
 	missing := filepath.Join(folder, "missing")
-	err = a.underLease(lease, runFlags{killAfter: time.Second}, missing, []string{missing}, nil)
+	g := &grant{app: a, box: box, leases: []*signalbox.Lease{lease}, done: lease.Done()}
+	_, err = g.run(&terms{killAfter: time.Second}, missing, []string{missing}, nil)
 	if status(err) != exitLost || !strings.Contains(err.Error(), "was not started") || !errors.Is(lease.Err(), signalbox.ErrForced) {
 		t.Errorf("status %d: %v", status(err), err)
 	}

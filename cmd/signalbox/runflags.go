@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,54 +13,51 @@ import (
 	"github.com/signalbox-io/signalbox"
 )
 
-// runFlags are the flags of `run`: what is asked for, and on which terms.
-type runFlags struct {
+// terms are the flags of those that acquire: what is asked for, and on which terms.
+type terms struct {
+	waitFlags
 	limit, weight                int
-	ttl, wait, killAfter         time.Duration
-	noWait, quiet                bool
-	conflictStatus               int
-	retryFor                     time.Duration // < 0: not said
-	until                        time.Time     // when the waiting is over, zero if never
+	ttl, killAfter               time.Duration
 	label                        string
 	read, write                  bool
 	lockDelay, holdAtLeast, pace time.Duration
 	replicas                     int
+	onWait                       func(signalbox.Waiting) // nil if nothing is to be said
 }
 
 // replicasWithin is for how long replicas are waited for.
 const replicasWithin = 5 * time.Second
 
-func (f *runFlags) define(flags *pflag.FlagSet) {
-	flags.SetInterspersed(true)
+// define has the flags of all that acquire; defineShare, and defineCommand for a command that runs under the lease, the rest.
+func (f *terms) define(flags *pflag.FlagSet) {
+	f.limit, f.weight = 1, 1
+	f.waitFlags.define(flags)
+	flags.DurationVar(&f.ttl, "ttl", signalbox.DefaultTTL, "for how long the permits stay taken when signalbox falls silent")
+	flags.StringVar(&f.label, "label", "", "shown to others beside host and process id")
+	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "keep the permits back for so long after the lease was lost")
+	flags.IntVar(&f.replicas, "replicas", 0, fmt.Sprintf("take it only when so many replicas have the grant, within %v", replicasWithin))
+}
+
+func (f *terms) defineShare(flags *pflag.FlagSet) {
+	f.defineNoWait(flags)
 	flags.IntVarP(&f.limit, "limit", "n", 1, "how many permits the resource has")
 	flags.IntVar(&f.weight, "weight", 1, "how many permits to hold")
 	flags.BoolVar(&f.read, "read", false, "read what the resource guards, beside other readers")
 	flags.BoolVar(&f.write, "write", false, "write what the resource guards, alone")
-	flags.DurationVar(&f.ttl, "ttl", signalbox.DefaultTTL, "for how long the permits stay taken when signalbox falls silent")
-	flags.DurationVar(&f.wait, "wait", 0, "wait so long at most (default: as long as it takes)")
-	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait at all")
-	flags.DurationVar(&f.retryFor, "retry-for", -1, "go on for so long while the server cannot be reached\n(default: as long as it waits, once the server was met)")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing about waiting or being refused")
-	flags.IntVar(&f.conflictStatus, "conflict-exit-code", exitBusy, "exit status when there is no permit")
-	flags.StringVar(&f.label, "label", "", "shown to others beside host and process id (default: the command's name)")
-	flags.DurationVar(&f.killAfter, "kill-after", 0, "time between SIGTERM and SIGKILL when the lease is lost (default: ttl/4, at most 5s)")
-	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "keep the permits back for so long after the lease was lost")
-	flags.DurationVar(&f.holdAtLeast, "hold-at-least", 0, "keep the permits back until so long after the grant, however soon the command ends")
+	flags.DurationVar(&f.holdAtLeast, "hold-at-least", 0, "keep the permits back until so long after the grant, however soon it ends")
 	flags.DurationVar(&f.pace, "pace", 0, "time between two grants at least")
-	flags.IntVar(&f.replicas, "replicas", 0, fmt.Sprintf("run the command only when so many replicas have the grant, within %v", replicasWithin))
 }
 
-func (f *runFlags) check(cmd *cobra.Command) error {
+func (f *terms) defineCommand(flags *pflag.FlagSet) {
+	flags.SetInterspersed(true)
+	flags.Lookup("label").Usage += " (default: the command's name)"
+	flags.DurationVar(&f.killAfter, "kill-after", 0, "time between SIGTERM and SIGKILL when the lease is lost (default: ttl/4, at most 5s)")
+}
+
+// check looks at the flags, and at the names that they are for.
+func (f *terms) check(cmd *cobra.Command, names []string) error {
 	changed := cmd.Flags().Changed
 	switch {
-	case f.noWait && changed("wait"):
-		return usage("--wait and --no-wait exclude each other")
-	case changed("wait") && f.wait <= 0:
-		return usage("--wait must be longer than 0, not %v; --no-wait does not wait at all", f.wait)
-	case changed("retry-for") && f.retryFor < 0:
-		return usage("--retry-for must be 0 or longer, not %v", f.retryFor)
-	case f.conflictStatus < 0 || f.conflictStatus > 255:
-		return usage("--conflict-exit-code must be 0 to 255, not %d", f.conflictStatus)
 	case f.read && f.write:
 		return usage("--read and --write exclude each other; a writer may read")
 	case (f.read || f.write) && (changed("limit") || changed("weight")):
@@ -72,10 +71,25 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 	case changed("replicas") && f.replicas < 1:
 		return usage("--replicas must be at least 1, not %d", f.replicas)
 	}
+	if len(names) > 1 {
+		for _, flag := range []string{"read", "write", "lock-delay", "hold-at-least", "pace", "replicas"} {
+			if changed(flag) {
+				return usage("--%s is for one resource, not %d", flag, len(names))
+			}
+		}
+	}
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return usage("%s is named twice", printable(name))
+		}
+	}
+	if err := f.waitFlags.check(changed); err != nil {
+		return err
+	}
 	return f.checkDurations(changed)
 }
 
-func (f *runFlags) checkDurations(changed func(string) bool) error {
+func (f *terms) checkDurations(changed func(string) bool) error {
 	if f.ttl < signalbox.MinTTL || f.ttl > signalbox.MaxTTL {
 		return usage("--ttl must be %v to %v, not %v", signalbox.MinTTL, span(signalbox.MaxTTL), f.ttl)
 	}
@@ -102,21 +116,49 @@ func (f *runFlags) checkDurations(changed func(string) bool) error {
 	return nil
 }
 
-// refused is that there is no permit.
-func (f *runFlags) refused(format string, args ...any) error {
-	if f.quiet {
-		return &exitError{f.conflictStatus, nil}
+// acquire acquires one resource, or several together, and returns the leases and what is closed when the first of them ends.
+func (f *terms) acquire(ctx context.Context, box *signalbox.Box, names []string) ([]*signalbox.Lease, <-chan struct{}, error) {
+	if len(names) > 1 {
+		return f.acquireAll(ctx, box, names)
 	}
-	return &exitError{f.conflictStatus, fmt.Errorf(format, args...)}
+	lock := f.lock(box, names[0])
+	acquire := lock.Acquire
+	if f.noWait {
+		acquire = lock.TryAcquire
+	}
+	lease, err := acquire(ctx, f.options()...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return []*signalbox.Lease{lease}, lease.Done(), nil
 }
 
-// lock is what `run` acquires: a semaphore, or a side of a read/write lock.
+func (f *terms) acquireAll(ctx context.Context, box *signalbox.Box, names []string) ([]*signalbox.Lease, <-chan struct{}, error) {
+	requests := make([]signalbox.Request, len(names))
+	for i, name := range names {
+		requests[i] = box.Semaphore(name, f.limit).Request(f.weight)
+	}
+	options := []signalbox.AcquireOption{signalbox.TTL(f.ttl), signalbox.Label(f.label)}
+	leases, err := box.TryAcquireAll(ctx, requests, options...)
+	if errors.Is(err, signalbox.ErrBusy) && !f.noWait {
+		if f.onWait != nil {
+			f.onWait(signalbox.Waiting{Ahead: -1}) // there is one place in each queue
+		}
+		leases, err = box.AcquireAll(ctx, requests, options...)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return leases.All(), leases.Done(), nil
+}
+
+// lock is a semaphore, or a side of a read/write lock.
 type lock interface {
 	Acquire(ctx context.Context, options ...signalbox.AcquireOption) (*signalbox.Lease, error)
 	TryAcquire(ctx context.Context, options ...signalbox.AcquireOption) (*signalbox.Lease, error)
 }
 
-func (f *runFlags) lock(box *signalbox.Box, name string) lock {
+func (f *terms) lock(box *signalbox.Box, name string) lock {
 	switch {
 	case f.read:
 		return box.RWMutex(name).Read()
@@ -126,7 +168,7 @@ func (f *runFlags) lock(box *signalbox.Box, name string) lock {
 	return box.Semaphore(name, f.limit)
 }
 
-func (f *runFlags) options() []signalbox.AcquireOption {
+func (f *terms) options() []signalbox.AcquireOption {
 	options := []signalbox.AcquireOption{
 		signalbox.TTL(f.ttl), signalbox.Label(f.label), signalbox.LockDelay(f.lockDelay), signalbox.HoldAtLeast(f.holdAtLeast),
 	}
@@ -136,6 +178,9 @@ func (f *runFlags) options() []signalbox.AcquireOption {
 	if f.pace > 0 {
 		options = append(options, signalbox.Pace(signalbox.Every(f.pace), 1))
 	}
+	if f.onWait != nil {
+		options = append(options, signalbox.OnWait(f.onWait))
+	}
 	if f.replicas > 0 {
 		options = append(options, signalbox.WithReplicas(f.replicas, replicasWithin))
 	}
@@ -143,7 +188,7 @@ func (f *runFlags) options() []signalbox.AcquireOption {
 }
 
 // replicated refuses a lease that too few replicas have.
-func (f *runFlags) replicated(lease *signalbox.Lease) error {
+func (f *terms) replicated(lease *signalbox.Lease) error {
 	if n := lease.Replicas(); n < f.replicas {
 		return &exitError{exitUnavailable, fmt.Errorf("%s: %d of %s had the grant within %v; see INFO replication on the server, or give a smaller --replicas",
 			printable(lease.Resource()), n, count(f.replicas, "replica"), replicasWithin)}

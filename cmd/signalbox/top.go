@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,9 +131,8 @@ func topTable(rows []row) *table {
 
 // topLive refreshes the table until it is interrupted.
 func (a *app) topLive(ctx context.Context, box *signalbox.Box, every time.Duration) error {
-	signals := make(chan os.Signal, 1)
-	notify(signals)
-	defer signal.Stop(signals)
+	signals, end := hear()
+	defer end()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	fmt.Fprint(a.stdout, enterScreen)

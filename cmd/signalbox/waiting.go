@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,7 +28,8 @@ type waitingDisplay struct {
 	app     *app
 	ctx     context.Context
 	box     *signalbox.Box
-	name    string
+	names   []string
+	weight  int
 	live    bool
 	places  chan int
 	stop    chan struct{}
@@ -40,9 +42,9 @@ type waitingDisplay struct {
 	looked time.Time
 }
 
-func (a *app) newWaitingDisplay(ctx context.Context, box *signalbox.Box, name string) *waitingDisplay {
+func (a *app) newWaitingDisplay(ctx context.Context, box *signalbox.Box, names []string, weight int) *waitingDisplay {
 	return &waitingDisplay{
-		app: a, ctx: ctx, box: box, name: name, live: isTerminal(a.stderr) && os.Getenv("TERM") != "dumb",
+		app: a, ctx: ctx, box: box, names: names, weight: weight, live: isTerminal(a.stderr) && os.Getenv("TERM") != "dumb",
 		places: make(chan int, 1), stop: make(chan struct{}), began: time.Now(),
 	}
 }
@@ -55,8 +57,10 @@ func (d *waitingDisplay) changed(w signalbox.Waiting) {
 	}
 	d.places <- w.Ahead + 1
 	d.once.Do(func() {
-		if os.Getenv("SIGNALBOX_RESOURCE") == d.name {
-			fmt.Fprintf(d.app.stderr, "signalbox: what waits here runs under a lease of %s itself, and waits for itself if there is no room beside it\n", printable(d.name))
+		for held := range strings.Lines(os.Getenv("SIGNALBOX_RESOURCE")) {
+			if name := strings.TrimSuffix(held, "\n"); slices.Contains(d.names, name) {
+				fmt.Fprintf(d.app.stderr, "signalbox: what waits here runs under a lease of %s itself, and waits for itself if there is no room beside it\n", printable(name))
+			}
 		}
 		d.running.Go(d.run)
 	})
@@ -80,7 +84,7 @@ func (d *waitingDisplay) run() {
 	}()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	place, told := 0, 0
+	place, told := -1, -1 // none yet
 	var spoken time.Time
 	for {
 		select {
@@ -94,14 +98,14 @@ func (d *waitingDisplay) run() {
 			return
 		}
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil || place < 0:
 		case d.live:
 			if time.Since(d.looked) > lookEvery {
 				d.look(ctx)
 			}
 			waited := time.Since(d.began).Truncate(time.Second)
 			fmt.Fprint(d.app.stderr, "\r"+d.fit(fmt.Sprintf("waiting %v for %s", waited, d.line(place)))+"\x1b[K")
-		case place != told && (told == 0 || time.Since(spoken) >= quietFor):
+		case place != told && (told < 0 || time.Since(spoken) >= quietFor):
 			fmt.Fprintln(d.app.stderr, "signalbox: waiting for", d.line(place))
 			told, spoken = place, time.Now()
 		}
@@ -109,9 +113,7 @@ func (d *waitingDisplay) run() {
 }
 
 func (d *waitingDisplay) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lookWithin)
-	defer cancel()
-	state, err := d.box.Inspect(ctx, d.name)
+	state, err := inTheWay(ctx, d.box, d.names, d.weight)
 	d.state, d.known, d.looked = state, err == nil, time.Now()
 }
 
@@ -120,7 +122,13 @@ func (d *waitingDisplay) line(place int) string {
 	if d.known {
 		holders = describe(d.state, d.state.Now.Add(time.Since(d.looked)))
 	}
-	return fmt.Sprintf("%s: %s in the queue, %s", printable(d.name), ordinal(place), holders)
+	switch {
+	case len(d.names) == 1:
+		holders = ordinal(place) + " in the queue, " + holders
+	case d.known:
+		holders = printable(d.state.Resource) + ", " + holders
+	}
+	return listed(d.names) + ": " + holders
 }
 
 // fit cuts a line to the width of the terminal: one that wraps could not be written over. There is room left for the ^C
@@ -137,15 +145,29 @@ func (d *waitingDisplay) fit(line string) string {
 	return line
 }
 
-// heldBy says who holds a resource.
-func heldBy(ctx context.Context, box *signalbox.Box, name string) string {
-	ctx, cancel := context.WithTimeout(ctx, lookWithin)
-	defer cancel()
-	state, err := box.Inspect(ctx, name)
-	if err != nil {
+// heldBy says who holds a resource, of several the one that is in the way.
+func heldBy(ctx context.Context, box *signalbox.Box, names []string, weight int) string {
+	state, err := inTheWay(ctx, box, names, weight)
+	switch {
+	case err != nil:
 		return "held by others"
+	case len(names) > 1:
+		return printable(state.Resource) + ", " + describe(state, state.Now)
 	}
 	return describe(state, state.Now)
+}
+
+// inTheWay looks at the first resource that has no room for a weight; at the last if all have.
+func inTheWay(ctx context.Context, box *signalbox.Box, names []string, weight int) (state signalbox.State, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	for _, name := range names {
+		state, err = box.Inspect(ctx, name)
+		if err != nil || state.Held > 0 && state.Held+weight > state.Limit {
+			break
+		}
+	}
+	return state, err
 }
 
 // describe is "2 of 2 held by web1:42 wget (12s) and web2:7 curl (3s), 4 waiting".

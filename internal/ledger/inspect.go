@@ -29,9 +29,11 @@ type Entry struct {
 	Owner    string
 	Label    string
 	Weight   int
-	Token    int64 // of a lease
-	Limit    int   // that a waiter stated
-	Resting  bool  // a lease that has ended, and whose permits are not granted yet
+	Token    int64         // of a lease
+	Limit    int           // that a waiter stated
+	Pace     time.Duration // that a waiter wants between grants, 0 if none
+	Group    bool          // a waiter that waits for other resources too
+	Resting  bool          // a lease that has ended, and whose permits are not granted yet
 	Since    time.Time
 	TTL      time.Duration
 	Deadline time.Time // when the lease expires; by when the waiter must be heard from
@@ -125,10 +127,18 @@ func waiterEntry(record string) Entry {
 		return Entry{}
 	}
 	owner, label, _ := strings.Cut(part[7], "\t")
-	return Entry{
+	entry := Entry{
 		Weight: int(integer(part[1])), Limit: int(integer(part[2])), Since: time.UnixMilli(integer(part[3])),
 		TTL: ms(integer(part[4])), Owner: owner, Label: label,
 	}
+	for term := range strings.SplitSeq(part[6], ",") { // see prelude.lua
+		if pace, ok := strings.CutPrefix(term, "p"); ok {
+			interval, _, _ := strings.Cut(pace, ":")
+			entry.Pace = time.Duration(integer(interval)) * time.Microsecond
+		}
+		entry.Group = entry.Group || term == "g"
+	}
+	return entry
 }
 
 // integer reads a number that a script wrote; 0 if somebody else did.
