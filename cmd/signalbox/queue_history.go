@@ -143,7 +143,7 @@ entry until all sinks have it. What a sink has stays.`,
 				if err := q.ForgetSink(cmd.Context(), args[0]); err != nil {
 					return err
 				}
-				return a.say("nothing is kept for sink %s any more", printable(args[0]))
+				return a.printDone("nothing is kept for sink %s any more", printable(args[0]))
 			})
 		},
 	}
@@ -159,14 +159,14 @@ it: whoever records again begins a new folder.`,
 				if err := q.EndHistory(cmd.Context()); err != nil {
 					return err
 				}
-				return a.say("queue %s keeps no history", printable(a.queue))
+				return a.printDone("queue %s keeps no history", printable(a.queue))
 			})
 		},
 	}
 }
 
-// say prints what was done, unless the output is JSON.
-func (a *app) say(format string, args ...any) error {
+// printDone says what was done, unless the output is JSON.
+func (a *app) printDone(format string, args ...any) error {
 	if a.json {
 		return nil
 	}
