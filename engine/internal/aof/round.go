@@ -158,6 +158,7 @@ type Status struct {
 	CurrentBytes int64 // aof_current_size
 	BaseBytes    int64 // aof_base_size
 	BufferBytes  int64 // aof_buffer_length
+	Full         bool  // that is as much as there should be
 	PendingSync  bool  // aof_pending_bio_fsync
 	DelayedSyncs int64 // aof_delayed_fsync
 	LastSync     time.Time
@@ -174,6 +175,7 @@ func (l *Log) Status() Status {
 		PendingSync: l.syncing && l.policy == EverySecond, DelayedSyncs: l.delayed, LastSync: l.lastSync,
 		Rewriting: l.rewrite != nil, Leftover: l.leftover,
 	}
+	s.Full = len(l.pending) >= l.maxSize
 	s.WriteErr = cmp.Or(l.writeErr, l.retried)
 	switch {
 	case l.unsynced:

@@ -253,6 +253,7 @@ func (k *keeper) mended() bool {
 		_ = log.Retry() // what it has come to is seen next
 	}
 	s.lockAtRest()
+	k.discard()
 	if k.works() == nil {
 		k.mending = false
 		k.tell()
@@ -364,8 +365,8 @@ func (k *keeper) discard() {
 		return
 	}
 	status := k.log.Status()
-	if status.WriteErr == nil {
-		return // it is slow
+	if !status.Full || status.WriteErr == nil { // or it is slow
+		return
 	}
 	k.discarded += status.BufferBytes
 	k.openErr = fmt.Errorf("the append-only file has to be written anew: %w", status.WriteErr)
