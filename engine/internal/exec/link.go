@@ -147,6 +147,10 @@ func (l *Link) Learn(nowUs int64, ancestors []string) error {
 	}
 	m := l.machine
 	m.nowUs = nowUs
+	if l.takeOver { // it follows this server, and is about to follow nobody; its stream has another name then
+		l.ancestors = ancestors[:min(len(ancestors), 1)]
+		return nil
+	}
 	at := slices.Index(ancestors, m.options.RunID)
 	others := ancestors
 	if at >= 0 {
