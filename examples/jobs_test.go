@@ -364,6 +364,7 @@ func TestAnElectionPassesFromGo(t *testing.T) {
 var packageTests = map[string][]string{
 	"python": {"-B", "-m", "unittest", "discover", "-t", ".", "-s", "tests"},
 	"node":   {"--test"},
+	"php":    {"tests/run.php"},
 }
 
 func TestThePackages(t *testing.T) {

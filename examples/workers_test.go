@@ -41,7 +41,13 @@ func languages(t *testing.T) []language {
 	if _, err := os.Stat("../clients/node/node_modules/ioredis"); err != nil {
 		t.Fatal("ioredis is not installed: npm ci --prefix clients/node")
 	}
-	return []language{{"python", []string{python(t), "python/demo.py"}}, {"node", []string{node, "node/demo.js"}}}
+	php, err := exec.LookPath("php")
+	if err != nil {
+		t.Fatal("php is not on PATH: install PHP 8.2 or newer (Debian: apt-get install php-cli)")
+	}
+	return []language{
+		{"python", []string{python(t), "python/demo.py"}}, {"node", []string{node, "node/demo.js"}}, {"php", []string{php, "php/demo.php"}},
+	}
 }
 
 func python(t *testing.T) string {
