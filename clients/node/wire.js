@@ -133,7 +133,8 @@ export class Connection {
     } catch (error) {
       // A connection on which an answer is missing is of no use, unless there is another one by now.
       if (!refused(error) && epoch === this.#redis.connectionEpoch) this.#redis.disconnect(!this.#closed)
-      throw error
+      if (error.name !== 'MaxRetriesPerRequestError') throw error
+      throw new Error('the server has closed the connection', { cause: error }) // which is what ioredis calls so
     }
   }
 
