@@ -192,6 +192,8 @@ test('errors say what to do', () => {
   const missing = Object.assign(new Error('ERR Function not found'), { name: 'ReplyError' })
   assert.ok(explained('db', missing) instanceof UnsupportedServer)
   assert.match(explained('db', missing).message, /^db: .*signalbox functions install/)
+  const old = Object.assign(new Error('WIRE these functions speak wire version 1 of the queue, and the client 2: update'), { name: 'ReplyError' })
+  assert.ok(explained('db', old) instanceof UnsupportedServer)
 })
 
 test('a server that is away', async (t) => {

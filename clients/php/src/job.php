@@ -266,13 +266,9 @@ final class Attempt
     /** Reads what the child says. Returns what the worker has to report when it has ended, and null before. */
     public function hear(): ?array
     {
-        $ended = false;
-        while (true) {
-            $data = @fread($this->pipe, 1 << 16);
-            if ($data === false || $data === '') {
-                $ended = feof($this->pipe);
-                break;
-            }
+        // In this order: a process that has ended has said before what it had to say.
+        $ended = pcntl_waitpid($this->pid, $status, WNOHANG) === $this->pid;
+        while (($data = @fread($this->pipe, 1 << 16)) !== false && $data !== '') {
             $this->read .= $data;
         }
         while (($at = strpos($this->read, "\n")) !== false) {
@@ -282,9 +278,6 @@ final class Attempt
                 return $this->reap(array_slice($line, 1));
             }
             $this->noted($line ?? []);
-        }
-        if (!$ended) {
-            $ended = pcntl_waitpid($this->pid, $status, WNOHANG) === $this->pid;
         }
         return $ended ? $this->reap(null) : null;
     }

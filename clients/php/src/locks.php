@@ -180,7 +180,8 @@ final class Box
 
     private function hear(): void
     {
-        if ($this->listens && $this->inbox->open()) {
+        // Who holds something does not wait for long: it has to be renewed.
+        if ($this->listens && $this->inbox->open($this->leases === [] ? Wire::ANSWER_WITHIN : 0.2)) {
             $this->opened = true;
         }
         foreach ($this->inbox->messages() as $message) {

@@ -207,6 +207,8 @@ function errors_say_what_to_do(Site $site): void
 {
     $missing = Wire::explained('db', new Refusal('ERR Function not found'));
     holds($missing instanceof UnsupportedServer && str_contains($missing->getMessage(), 'signalbox functions install'), 'it says what to run');
+    $old = Wire::explained('db', new Refusal('WIRE these functions speak wire version 1 of the queue, and the client 2: update'));
+    holds($old instanceof UnsupportedServer, 'another wire version');
     holds(Wire::explained('db', new Refusal('NOPERM no')) instanceof ServerError, 'what does not pass');
     $listener = stream_socket_server('tcp://127.0.0.1:0');
     $address = stream_socket_get_name($listener, false);

@@ -156,9 +156,9 @@ function a_worker_that_loses_its_lease_ends_its_jobs(Site $site): void
         return 'done';
     }], $proxy->url, 1.0);
     $job = (new Queue($site->url, $site->name))->enqueue('stay');
-    $site->eventually(fn () => $site->notes() === ['crashes 0'], 'it runs');
+    $site->eventually(fn () => $site->notes() !== [], 'it runs');
     $proxy->cut(true);
-    $site->eventually(fn () => $site->notes() === ['crashes 0', 'lost'], 'its work ends');
+    $site->eventually(fn () => in_array('lost', $site->notes(), true), 'its work ends');
     $proxy->cut(false);
     same('done', $job->result(20));
     same(['crashes 0', 'lost', 'crashes 1'], $site->notes());
