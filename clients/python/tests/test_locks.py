@@ -151,7 +151,7 @@ class Locks(Case):
     def test_a_broken_callback_harms_nobody_else(self) -> None:
         with self.box.mutex(self.name).acquire():
             with self.assertLogs("signalbox"), self.assertRaises(signalbox.Timeout):
-                self.other.mutex(self.name).acquire(timeout=0.1, on_wait=lambda ahead: 1 // 0)
+                self.other.mutex(self.name).acquire(timeout=2, on_wait=lambda ahead: 1 // 0)
         self.other.mutex(self.name).acquire(timeout=10).release()
 
     def test_readers_and_writers(self) -> None:
