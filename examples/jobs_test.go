@@ -67,7 +67,7 @@ func TestJobsOfLanguages(t *testing.T) {
 					t.Run(what+", "+l.name, func(t *testing.T) {
 						t.Parallel()
 						s := &jobSite{site: newSite(t, addr), l: l}
-						s.name = "q}%7D{größe} " + what
+						s.name = "q}%7D{größe} " + what + ", " + l.name
 						var err error
 						s.q, err = queue.Open(t.Context(), s.url, s.name, queue.Lease(2*time.Second))
 						s.must(err)
@@ -331,44 +331,69 @@ func lead(url, name string) error {
 	return box.Close()
 }
 
-func TestAnElectionPassesFromGoToPython(t *testing.T) {
+func TestAnElectionPassesFromGo(t *testing.T) {
+	all := languages(t)
 	for where, addr := range servers(t) {
-		t.Run(where, func(t *testing.T) {
-			w := newSite(t, addr)
-			t.Setenv("SIGNALBOX_TEST_LEADER", w.url)
-			t.Setenv("SIGNALBOX_TEST_ELECTION", w.name)
-			leader := w.run(language{name: "go"}, []string{os.Args[0]})
-			w.says(leader.who, "is inside")
-			token := w.holder().Token
-			python := languages(t)[0]
-			next := w.start(python, "--campaign", "--hold", "60")
-			w.queue(1)
-			leader.signal(syscall.SIGKILL)
-			leader.ends(-1)
-			w.says(next.who, "is inside")
-			if got := w.holder().Token; got <= token {
-				t.Errorf("L2: token %d after %d", got, token)
-			}
-			next.signal(syscall.SIGINT)
-			next.ends(130)
-			if state := w.inspect(); state.Held != 0 {
-				t.Errorf("leases were left behind: %+v", state.Holders)
-			}
-		})
+		for _, l := range all {
+			t.Run(where+", to "+l.name, func(t *testing.T) {
+				w := newSite(t, addr)
+				t.Setenv("SIGNALBOX_TEST_LEADER", w.url)
+				t.Setenv("SIGNALBOX_TEST_ELECTION", w.name)
+				leader := w.run(language{name: "go"}, []string{os.Args[0]})
+				w.says(leader.who, "is inside")
+				token := w.holder().Token
+				next := w.start(l, "--campaign", "--hold", "60")
+				w.queue(1)
+				leader.signal(syscall.SIGKILL)
+				leader.ends(-1)
+				w.says(next.who, "is inside")
+				if got := w.holder().Token; got <= token {
+					t.Errorf("L2: token %d after %d", got, token)
+				}
+				next.signal(syscall.SIGINT)
+				next.ends(130)
+				if state := w.inspect(); state.Held != 0 {
+					t.Errorf("leases were left behind: %+v", state.Holders)
+				}
+			})
+		}
 	}
 }
 
-// The tests of the package itself, on each server.
-func TestThePythonPackage(t *testing.T) {
-	python := languages(t)[0].argv[0]
+// packageTests run the tests that each package has, with SIGNALBOX_URL for a server.
+var packageTests = map[string][]string{
+	"python": {"-B", "-m", "unittest", "discover", "-t", ".", "-s", "tests"},
+	"node":   {"--test"},
+	"php":    {"tests/run.php"},
+}
+
+func TestThePackages(t *testing.T) {
+	all := languages(t)
 	for where, addr := range servers(t) {
-		t.Run(where, func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), python, "-B", "-m", "unittest", "discover", "-t", ".", "-s", "tests")
-			cmd.Dir, cmd.Env = "../clients/python", append(os.Environ(), "SIGNALBOX_URL=redis://"+addr)
-			if output, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v:\n%s", err, output)
-			}
-		})
+		for _, l := range all {
+			t.Run(l.name+" on "+where, func(t *testing.T) {
+				t.Parallel()
+				inPackage(t, l, packageTests[l.name], "SIGNALBOX_URL=redis://"+addr)
+			})
+		}
+	}
+}
+
+// The types that are shipped to programs in TypeScript are those that they use.
+func TestTheTypesOfNode(t *testing.T) {
+	for _, l := range languages(t) {
+		if l.name == "node" {
+			inPackage(t, l, []string{"node_modules/typescript/bin/tsc"})
+		}
+	}
+}
+
+// inPackage runs a command of a language in the folder of its package.
+func inPackage(t *testing.T, l language, argv []string, env ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), l.argv[0], argv...)
+	cmd.Dir, cmd.Env = "../clients/"+l.name, append(os.Environ(), env...)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v:\n%s", err, output)
 	}
 }

@@ -38,17 +38,28 @@ func languages(t *testing.T) []language {
 	if err != nil {
 		t.Fatal("node is not on PATH: install Node.js 18.18 or newer (Debian: apt-get install nodejs npm)")
 	}
-	if _, err := os.Stat("node/node_modules/ioredis"); err != nil {
-		t.Fatal("ioredis is not installed: npm ci --prefix examples/node")
+	if _, err := os.Stat("../clients/node/node_modules/ioredis"); err != nil {
+		t.Fatal("ioredis is not installed: npm ci --prefix clients/node")
 	}
+	php, err := exec.LookPath("php")
+	if err != nil {
+		t.Fatal("php is not on PATH: install PHP 8.2 or newer (Debian: apt-get install php-cli)")
+	}
+	return []language{
+		{"python", []string{python(t), "python/demo.py"}}, {"node", []string{node, "node/demo.js"}}, {"php", []string{php, "php/demo.php"}},
+	}
+}
+
+func python(t *testing.T) string {
+	t.Helper()
 	// Debian's packages belong to its own Python, which need not be the first on PATH.
 	for _, python := range []string{"/usr/bin/python3", "python3"} {
 		if exec.CommandContext(t.Context(), python, "-c", "import redis").Run() == nil {
-			return []language{{"python", []string{python, "python/demo.py"}}, {"node", []string{node, "node/demo.js"}}}
+			return python
 		}
 	}
 	t.Fatal("Python's redis is not installed: apt-get install python3-redis, or pip install redis")
-	return nil
+	return ""
 }
 
 // site is one test's place of work: a server with the functions, a resource, and the file that all workers write to. A

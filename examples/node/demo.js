@@ -1,10 +1,10 @@
 // Takes turns inside a semaphore, together with everybody else who uses its name.
 //
-//   node demo.js NAME [--limit N] [--weight N] [--ttl S] [--hold S] [--turns N] [--timeout S] [--try] [--url URL]
+//   node demo.js NAME [--limit N] [--weight N] [--ttl S] [--hold S] [--turns N] [--timeout S] [--try | --campaign] [--url URL]
 
 import { setTimeout } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { Box, SignalboxError } from './signalbox.js'
+import { Box, SignalboxError } from '../../clients/node/index.js' // or npm install it, and import it from 'signalbox'
 
 const { values: options, positionals: [name] } = parseArgs({
   allowPositionals: true,
@@ -16,6 +16,7 @@ const { values: options, positionals: [name] } = parseArgs({
     turns: { type: 'string', default: '1' }, // how often to go inside
     timeout: { type: 'string' }, // seconds to wait at most
     try: { type: 'boolean' }, // do not wait
+    campaign: { type: 'boolean' }, // win the election of that name, instead
     url: { type: 'string', default: process.env.SIGNALBOX_URL || 'redis://localhost:6379' }
   }
 })
@@ -25,16 +26,17 @@ const say = (text) => process.stdout.write(`node:${process.pid} ${text}\n`)
 const interrupt = new AbortController()
 process.on('SIGINT', () => interrupt.abort())
 
-async function turn (semaphore) {
-  const terms = { weight: Number(options.weight), ttlMs: 1000 * options.ttl, label: 'demo.js' }
-  const lease = options.try
-    ? await semaphore.tryAcquire(terms)
-    : await semaphore.acquire({
-      ...terms,
-      timeoutMs: options.timeout && 1000 * options.timeout,
-      signal: interrupt.signal,
-      onWait: (ahead) => say(`waits with ${ahead} ahead`)
-    })
+async function turn (box) {
+  const terms = { ttlMs: 1000 * options.ttl, label: 'demo.js' }
+  const patience = { timeoutMs: options.timeout && 1000 * options.timeout, signal: interrupt.signal }
+  const onWait = (ahead) => say(`waits with ${ahead} ahead`)
+  const semaphore = box.semaphore(name, Number(options.limit))
+  const weight = Number(options.weight)
+  const lease = options.campaign
+    ? await box.election(name).campaign({ ...terms, ...patience })
+    : options.try
+      ? await semaphore.tryAcquire({ ...terms, weight })
+      : await semaphore.acquire({ ...terms, ...patience, weight, onWait })
   try {
     say(`is inside with token ${lease.token}`)
     await work(1000 * options.hold, lease.signal, interrupt.signal)
@@ -56,12 +58,11 @@ async function work (ms, ...signals) {
 
 const box = new Box(options.url)
 try {
-  const semaphore = box.semaphore(name, Number(options.limit))
-  for (let n = 0; n < Number(options.turns) && !interrupt.signal.aborted; n++) await turn(semaphore)
+  for (let n = 0; n < Number(options.turns) && !interrupt.signal.aborted; n++) await turn(box)
 } catch (error) {
   if (!interrupt.signal.aborted && !(error instanceof SignalboxError)) throw error
   say(interrupt.signal.aborted ? 'gives up' : `${error.name}: ${error.message}`)
   process.exitCode = interrupt.signal.aborted ? 130 : 1
 } finally {
-  box.close()
+  await box.close()
 }

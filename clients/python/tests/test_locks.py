@@ -101,9 +101,9 @@ class Locks(Case):
             self.eventually(lambda: self.left()[2] == 0, "nobody waits")
 
     def test_a_lease_renews_itself(self) -> None:
-        with self.box.mutex(self.name).acquire(ttl=0.3):
+        with self.box.mutex(self.name).acquire(ttl=1.5):
             with self.assertRaises(signalbox.Timeout):
-                self.other.mutex(self.name).acquire(timeout=1)
+                self.other.mutex(self.name).acquire(timeout=2)
 
     def test_an_operator_ends_a_lease(self) -> None:
         from signalbox.locks import keys_of
@@ -151,7 +151,7 @@ class Locks(Case):
     def test_a_broken_callback_harms_nobody_else(self) -> None:
         with self.box.mutex(self.name).acquire():
             with self.assertLogs("signalbox"), self.assertRaises(signalbox.Timeout):
-                self.other.mutex(self.name).acquire(timeout=0.1, on_wait=lambda ahead: 1 // 0)
+                self.other.mutex(self.name).acquire(timeout=2, on_wait=lambda ahead: 1 // 0)
         self.other.mutex(self.name).acquire(timeout=10).release()
 
     def test_readers_and_writers(self) -> None:
