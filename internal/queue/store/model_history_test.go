@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -45,11 +47,12 @@ func (s *system) followHistory() {
 		s.agree("an entry follows the one before", follows, true, nil)
 	}
 	s.agree("the history has all of the queue", s.replay.Whole, true, nil)
-	is := s.keys()
+	is, err := keysOf(s.raw, s.name)
+	s.must(err)
 	if len(is.Hashes["rates"]) == 0 { // they were over by the server's clock, which has gone back since
 		clear(s.replay.Hashes["rates"])
 	}
-	s.agree("Q1: what the history leaves", s.durable(s.replay), s.durable(is), nil)
+	s.agree("Q1: what the history leaves", durable(s.replay, s.m.now), durable(is, s.m.now), nil)
 }
 
 // rebuild makes the queue again elsewhere, and compares the two.
@@ -72,15 +75,15 @@ func (s *system) rebuild(*rapid.T) {
 	s.agree("jobs that were to be canceled", told, cancel, nil)
 	found, err := other.Check(s.ctx(), false, 15*time.Second)
 	s.agree("findings in a queue that was rebuilt", fmt.Sprint(found), "[]", err)
-	want := s.durable(s.replay)
+	want := durable(s.replay, s.m.now)
 	for field := range want {
 		if strings.HasPrefix(field, "claims ") || strings.HasPrefix(field, "links x") || strings.HasPrefix(field, "times o") {
 			delete(want, field)
 		}
 	}
-	copied := *s
-	copied.name = other.Name
-	got := s.durable(copied.keys())
+	there, err := keysOf(s.raw, other.Name)
+	s.must(err)
+	got := durable(there, s.m.now)
 	for _, j := range s.m.jobs { // one that ran is unique again
 		if field := "unique " + j.lane.Kind + "\t" + j.unique; j.state == "c" && j.unique != "" && want[field] == "" {
 			want[field] = got[field]
@@ -90,43 +93,48 @@ func (s *system) rebuild(*rapid.T) {
 	s.agree("Q1: a queue that was rebuilt", got, want, nil)
 }
 
-// keys is what the keys have.
-func (s *system) keys() *Replay {
+// keysOf is what the keys of a queue have.
+func keysOf(raw func(words ...string) (any, error), queue string) (*Replay, error) {
 	now := NewReplay()
 	for name, hash := range now.Hashes {
-		value, err := s.raw("HGETALL", Prefix(s.name)+name)
-		s.must(err)
+		value, err := raw("HGETALL", Prefix(queue)+name)
+		if err != nil {
+			return nil, err
+		}
 		got, _ := pairs(value)
 		maps.Copy(hash, got)
 	}
 	for name, set := range now.Sets {
-		value, err := s.raw("ZRANGE", Prefix(s.name)+name, "0", "-1", "WITHSCORES")
-		s.must(err)
+		value, err := raw("ZRANGE", Prefix(queue)+name, "0", "-1", "WITHSCORES")
+		if err != nil {
+			return nil, err
+		}
 		got, _ := pairs(value)
 		for member, score := range got {
 			n, err := strconv.ParseFloat(score, 64)
-			s.must(err)
+			if err != nil {
+				return nil, err
+			}
 			set[member] = int64(n)
 		}
 	}
-	value, err := s.raw("GET", Prefix(s.name)+"producer:producer")
-	s.must(err)
+	value, err := raw("GET", Prefix(queue)+"producer:producer")
 	if value != nil {
 		now.Producers["producer:producer"] = Answered{Text: text(value)}
 	}
-	return now
+	return now, err
 }
 
 // durable is what of it has to agree. What is about workers is not in the history; and what the keys have of times and links when
 // there is no job, and of what has ended and of rates when it is over, they lose by themselves.
-func (s *system) durable(r *Replay) map[string]string {
+func durable(r *Replay, nowUs int64) map[string]string {
 	is := map[string]string{}
 	jobs := r.Hashes["jobs"]
 	for name, hash := range r.Hashes {
 		for field, value := range hash {
 			used, _ := strconv.ParseInt(value, 10, 64)
-			if name == "rates" && used <= s.m.now || name == "ended" && r.Sets["endings"][field] <= s.m.ms() ||
-				name == "unique" && jobs[value] == "" && r.Sets["endings"][value] <= s.m.ms() {
+			if name == "rates" && used <= nowUs || name == "ended" && r.Sets["endings"][field] <= nowUs/1000 ||
+				name == "unique" && jobs[value] == "" && r.Sets["endings"][value] <= nowUs/1000 {
 				continue
 			}
 			is[name+" "+field] = value
@@ -136,7 +144,7 @@ func (s *system) durable(r *Replay) map[string]string {
 		for member, score := range set {
 			f := strings.Split(member, "\t")
 			switch {
-			case name == "endings" && score <= s.m.ms():
+			case name == "endings" && score <= nowUs/1000:
 				continue
 			case name == "times" && (!strings.Contains("juo", f[0]) || jobs[f[1]] == ""):
 				continue
@@ -150,4 +158,63 @@ func (s *system) durable(r *Replay) map[string]string {
 		is[name] = p.Text
 	}
 	return is
+}
+
+// The model knows no offers. What becomes of them is in the history all the same: who was asked, and what a worker's refusal has
+// left with its job.
+func TestOffersAreInTheHistory(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	begun, err := l.BeginHistory(t.Context(), 1000)
+	must(t, err)
+	r := NewReplay()
+	follow := func(what string) {
+		t.Helper()
+		events, err := l.ReadHistory(t.Context(), begun, 1000)
+		must(t, err)
+		r = NewReplay()
+		for _, e := range events {
+			came, _, err := Parse([]byte(e.Data))
+			must(t, err)
+			follows, err := r.Take(e.ID, came)
+			must(t, err)
+			want(t, "it follows", follows, true)
+		}
+		is, err := keysOf(func(words ...string) (any, error) { return l.raw(words...), nil }, "app")
+		must(t, err)
+		clear(is.Producers) // they are over a quarter of an hour after the last call
+		clear(r.Producers)
+		now := l.engine.Now().UnixMicro()
+		if diff := cmp.Diff(durable(is, now), durable(r, now)); diff != "" {
+			t.Errorf("%s (-keys +history):\n%s", what, diff)
+		}
+	}
+	reserved := item("for bob")
+	reserved.For, reserved.ForWithin = "bob", time.Hour
+	l.enqueue(item("j"), reserved)
+	token := l.begin("p/1", asked("anna"))[0].Token
+	follow("offered")
+	l.work("p/1", asked("anna"), report(Done{ID: "j", Token: token, Verb: "decline"}))
+	follow("declined")
+	claims := l.begin("p/2", asked("bob"), room("slot:2"))
+	for _, c := range claims {
+		l.work("p/2", asked("bob"), room("slot:2"), report(Done{ID: c.ID, Token: c.Token, Verb: "accept"}))
+	}
+	follow("accepted")
+	want(t, "jobs that bob was offered", len(claims), 2)
+	l.enqueue(item("k"))
+	l.pass(2 * time.Hour)
+	l.work("p/4", asked("cleo"), func(r *Report) { r.Register = true })
+	follow("let pass, and what was bound is bound no more")
+
+	other, err := New(l, "copy", "producer", time.Second)
+	must(t, err)
+	_, err = other.Restore(t.Context(), r, "test", Continue{}, func(int) {})
+	must(t, err)
+	found, err := other.Check(t.Context(), false, time.Minute)
+	must(t, err)
+	want(t, "findings", len(found), 0)
+	sight, err := other.Look(t.Context(), "for bob", "")
+	must(t, err)
+	want(t, "a copy", sight.State+" "+sight.Record.For, "w ")
 }
