@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ type drill struct {
 	mu   sync.Mutex
 	ran  map[string]int // how often each job's handler has ended since the server was started last
 	some chan struct{}  // a job has ended
+	kept atomic.Int64   // how often a sink has kept something
 }
 
 // Run is the drill. open opens the sink of Queue; one is closed before the next is opened.
@@ -150,6 +152,7 @@ func (d *drill) recordSome(ctx context.Context, q *queue.Queue) error {
 	defer cancel()
 	steps := 0
 	err = q.Record(ctx, &ending{sink, func() {
+		d.kept.Add(1)
 		if steps++; steps == 20 {
 			cancel()
 		}
@@ -165,13 +168,16 @@ type ending struct {
 
 func (e *ending) Append(ctx context.Context, of string, entries []history.Entry) error {
 	err := e.Sink.Append(ctx, of, entries)
-	e.step()
+	if err == nil {
+		e.step()
+	}
 	return err
 }
 
 // crash kills the server when about half of the jobs have run.
 func (d *drill) crash(q *queue.Queue) {
 	stop := d.record(q)
+	d.until(func() bool { return d.kept.Load() > 0 })
 	pushing, cancel := context.WithCancel(d.ctx())
 	ended := make(chan struct{})
 	go func() {
