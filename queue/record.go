@@ -20,10 +20,12 @@ import (
 const DefaultHistoryKeep = 100_000
 
 // awaitHistory is for how long one request waits for the next entry: no client stops waiting before that, and so long a
-// Record takes to end. recordMost is how many entries are copied at once.
+// Record takes to end. recordMost is how many entries are copied at once, gatherHistory for how long more of them may come after
+// each step: so a busy queue has them copied, synced and acknowledged many at a time, and one entry after a pause goes at once.
 const (
-	awaitHistory = time.Second
-	recordMost   = 200
+	awaitHistory  = time.Second
+	gatherHistory = 10 * time.Millisecond
+	recordMost    = 200
 )
 
 // RecordOption is an option of Record.
@@ -179,6 +181,12 @@ func (r *recording) step(ctx context.Context) error {
 		return err
 	}
 	r.recorded(r.last, len(entries))
+	if len(events) < recordMost {
+		select {
+		case <-time.After(gatherHistory):
+		case <-ctx.Done():
+		}
+	}
 	return nil
 }
 
