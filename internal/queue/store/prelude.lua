@@ -447,7 +447,7 @@ local function costOf(text)
   local cost = costs[text]
   if not cost then
     cost = {}
-    for name, amount in string.gmatch(text == '' and 'slot=1' or text, '([^,=]+)=(%d+)') do
+    for name, amount in string.gmatch(text == '' and 'slot=1' or string.gsub(text, ',\1[^,]*', ''), '([^,=]+)=(%d+)') do
       cost[#cost + 1] = {name, tonumber(amount)}
     end
     costs[text] = cost
@@ -1084,10 +1084,26 @@ local function seldom()
     call('HSET', jobs, id, write(j))
   end
 
+  -- unbind has a job be anybody's: reserved no more, and declined by nobody. Its lane is another then.
+  local function relane(j)
+    j.class = j.kind .. T .. j.tags .. T .. j.cost
+    j.lane = j.class .. T .. j.key
+  end
+
+  local function unbind(j)
+    j.tags, j.cost = string.gsub(j.tags, '^\1[^,]*,', ''), string.gsub(j.cost, ',\1[^,]*', '')
+    if j.cost == 'slot=1' then j.cost = '' end
+    relane(j)
+  end
+
   -- finish ends a job: d done, x dead, k cancelled. It stands in jobs, and nowhere else any more. Those that wait for it
   -- are told by due.
   local function finish(id, j, state, text, retention)
     call('HDEL', jobs, id)
+    if string.find(j.lane, '\1', 1, true) then
+      call('ZREM', times, 'u' .. T .. id)
+      unbind(j)
+    end
     freeUnique(id, j, state)
     if retention > 0 then
       j.state = state
@@ -1168,17 +1184,6 @@ local function seldom()
     end
   end
 
-  -- unbind has a job be anybody's: reserved no more, and declined by nobody.
-  local function unbind(j)
-    j.tags, j.cost = string.gsub(j.tags, '^\1[^,]*,', ''), string.gsub(j.cost, ',\1[^,]*', '')
-    if j.cost == 'slot=1' then j.cost = '' end
-  end
-
-  local function relane(j)
-    j.class = j.kind .. T .. j.tags .. T .. j.cost
-    j.lane = j.class .. T .. j.key
-  end
-
   -- lapse is the end of what unbind says.
   local function lapse(id)
     local record = call('HGET', jobs, id)
@@ -1190,7 +1195,6 @@ local function seldom()
       touch(j.lane)
     end
     unbind(j)
-    relane(j)
     if waits then enter(id, j) else call('HSET', jobs, id, write(j)) end
   end
 
@@ -1325,7 +1329,7 @@ local function seldom()
       local what, id = string.sub(member, 1, 1), string.sub(member, 3)
       if what == 'j' then
         delayed[#delayed + 1] = id
-      else
+      elseif what ~= 'u' or tonumber(call('ZSCORE', times, member) or 0) <= nowMs then -- somebody may just have declined it
         enterAll(delayed)
         delayed = {}
         call('ZREM', times, member)
