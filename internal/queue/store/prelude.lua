@@ -684,6 +684,7 @@ end
 local function heads(w)
   reindex()
   local found = {}
+  if call('EXISTS', index) == 0 then return found end
   local function among(kind, from, to)
     for _ = 1, 1000 do
       local two = call('ZRANGEBYLEX', index, '[' .. from, to, 'LIMIT', '0', '2')

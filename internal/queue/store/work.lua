@@ -96,7 +96,7 @@ end
 local gone, goneLanes, goneIn, groups, ends = {}, {}, {}, {}, {}
 local mine = id .. T
 local told = #under(links, 'x' .. T .. id .. T, 1) > 0
-local lookAfter = told or call('EXISTS', unique) == 1 or #call('ZRANGEBYLEX', links, '[a\t', '(f\n', 'LIMIT', '0', '1') > 0
+local lookAfter = told or #ids > 0 and (call('EXISTS', unique) == 1 or #call('ZRANGEBYLEX', links, '[a\t', '(f\n', 'LIMIT', '0', '1') > 0)
 
 -- annotate keeps a note with its job, and tells it to those who wait for the end.
 local function annotate(job, text)
