@@ -42,7 +42,7 @@ func (s *system) drawItem() Item {
 		i.Lane.Tags = list(s.pick("tags", "x", "y", "x,y"))
 	}
 	if s.chance(4, "with a cost") {
-		i.Lane.Cost = s.pick("cost", "slot=2", "call=1", "call=1,slot=1")
+		i.Lane.Cost = s.pick("cost", "slot=2", "call=1", "call=1,slot=1", "call=0,slot=1", "call=0")
 	}
 	if s.chance(3, "kept") {
 		i.Retention = time.Duration(s.draw(1, 60, "retention")) * time.Second

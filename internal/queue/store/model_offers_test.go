@@ -134,6 +134,7 @@ func (m *model) accepted(j *modelJob) bool {
 		return false
 	}
 	j.until = 0
+	m.count("accepted", j.lane.Kind)
 	m.free(j, "c")
 	return true
 }
@@ -198,8 +199,8 @@ func (m *model) setIdle(w *modelWorker, idle, anew bool) {
 
 // misplaced says who should have been given a job instead of a worker, "" if nobody.
 func (m *model) misplaced(j *modelJob, w *modelWorker, except string) string {
-	if m.settings["placement"] == "" || j.reserved != "" {
-		return ""
+	if m.settings["placement"] == "" || j.reserved != "" || strings.Contains(j.lane.Cost, "call=0") {
+		return "" // who has no call left has no rank for calls, and may do a job that takes none
 	}
 	for _, id := range m.workersByID() {
 		o := m.workers[id]

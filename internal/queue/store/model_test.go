@@ -248,7 +248,7 @@ func (w *modelWorker) can(j *modelJob) bool {
 		return false
 	}
 	for name, n := range costOf(j.lane.Cost) {
-		if room, ok := w.room[name]; !ok || w.used[name]+n > room {
+		if room, ok := w.room[name]; !ok || n > 0 && w.used[name]+n > room {
 			return false
 		}
 	}
@@ -310,6 +310,7 @@ func (m *model) claim(w *modelWorker, n int) (taken []*modelJob) {
 	for _, j := range taken {
 		if w.offer > 0 {
 			j.until = m.ms() + w.offer
+			m.count("offered", j.lane.Kind)
 		} else {
 			m.free(j, "c")
 		}

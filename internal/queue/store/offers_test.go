@@ -142,6 +142,19 @@ func TestWhoGoesHoldsNothing(t *testing.T) {
 	want(t, "after it", l.stateOf("j"), "k")
 }
 
+// A placement holds for who calls after it was set. Who was idle before is found all the same, and so is who has no room of the
+// capacity of which a job takes nothing.
+func TestWhoHasNoRankIsFound(t *testing.T) {
+	l := newLab(t)
+	l.begin("p/1")
+	l.configure("placement", "longest")
+	l.enqueue(item("a"))
+	want(t, "handed", strings.Join(l.handed(), ","), "p/1 a")
+	l.begin("p/2", room("call:1,slot:1"))
+	l.enqueue(Item{ID: "b", Lane: Lane{Kind: "note", Cost: "call=1"}}, Item{ID: "c", Lane: Lane{Kind: "note", Cost: "call=0,slot=1"}})
+	want(t, "handed", strings.Join(l.handed(), ","), "p/2 b,p/2 c")
+}
+
 // What is torn of offers, names and ranks is found, and mended.
 func TestCheckMendsOffers(t *testing.T) {
 	for finding, tear := range map[string]func(l *lab){

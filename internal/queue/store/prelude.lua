@@ -684,7 +684,7 @@ end
 local function heads(w)
   reindex()
   local found = {}
-  if call('EXISTS', index) == 0 then return found end
+  if (w.tags ~= '' or string.find(w.kinds, ',', 1, true)) and call('EXISTS', index) == 0 then return found end
   local function among(kind, from, to)
     for _ = 1, 1000 do
       local two = call('ZRANGEBYLEX', index, '[' .. from, to, 'LIMIT', '0', '2')
@@ -817,6 +817,7 @@ local function hold(w, taken)
   for i = 1, n do until_[2 * i - 1], until_[2 * i] = untilMs, 'o' .. T .. taken[i] end
   call('ZADD', times, unpack(until_))
   add('o', n)
+  for i = 1, n do count('offered', string.match(of[i], '^[^\t]*'), 1) end
   taken.offered, timed = true, true
 end
 
@@ -956,7 +957,9 @@ local function candidate(class, seed, except)
       if w then return w end
     end
   end
-  -- Those that were entered by a version which knew no ranks are found last.
+  -- Those that were entered before the placement was set, or by a version which knew none, have no ranks. They are looked for
+  -- as long as nobody has one: among the others would be all who are idle and have room of something else. So they are for a job
+  -- that takes none of its first capacity.
   local function first()
     local capacity = string.match(f[3], '^([^,=]+)=') or 'slot'
     local start = table.concat({'r', f[1], capacity, tag, ''}, T)
@@ -981,7 +984,7 @@ local function candidate(class, seed, except)
     return nil
   end
   local w = placement and first()
-  if w then return w end
+  if w or placement and not string.find(f[3], '^[^,]*=0') and #under(links, 'r' .. T .. f[1] .. T, 1) > 0 then return w end
   return among('[' .. prefix .. seed, '(' .. prefix .. '\255') or among('[' .. prefix, '(' .. prefix .. seed)
 end
 
@@ -1026,12 +1029,14 @@ local function alarm(w)
     local first = call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]
     if first and (not ms or tonumber(first) < ms) then ms = tonumber(first) end
   end
-  local atMs, holder = string.match(call('HGET', workers, '') or '', '^(%d+)\t(.*)$')
+  local noted = call('HGET', workers, '') or ''
+  local atMs, holder = string.match(noted, '^(%d+)\t(.*)$')
   local mine = w and holder == w.id
   local alive = not mine and holder and tonumber(call('ZSCORE', times, 'w' .. T .. holder) or 0) > nowMs
   if w and not alive then
     if not ms then return -1 end
-    call('HSET', workers, '', string.format('%d', ms) .. T .. w.id)
+    local note = string.format('%d', ms) .. T .. w.id
+    if note ~= noted then call('HSET', workers, '', note) end
     return math.max(ms - nowMs, 0)
   end
   if alive and ms and ms < tonumber(atMs) then

@@ -120,6 +120,7 @@ local function accept(job, claimText)
   end
   call('ZREM', times, 'o' .. T .. job)
   add('o', -1)
+  count('accepted', split(claimText, T)[4], 1)
   local record = call('HGET', jobs, job)
   if record then freeUnique(job, parse(record), 'c') end
   return true
