@@ -50,7 +50,7 @@ type system struct {
 	rates    bool   // of kinds: then nobody is late, see settle
 	copies   int
 	replay   *Replay // nil: there is no history yet
-	offers   bool   // some workers are asked before they are given jobs
+	offers   bool    // some workers are asked before they are given jobs
 }
 
 func (s *system) agree(what string, got, want any, err error) {
