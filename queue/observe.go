@@ -96,12 +96,29 @@ func Propagate(
 // Metadata is the first field of what the client writes of a job, and in it only if there is any.
 const metaField = `{"meta":`
 
+// Meta has metadata come with a job, for jobs that are enqueued where there is no Queue to Propagate it: in a transaction, see
+// queue/outbox. A job that has some is given none by the Queue that takes it in. tracing.Carry is it for traces.
+func Meta(meta map[string]string) Option {
+	return func(t *terms) {
+		t.meta = metaText(meta)
+		if len(t.meta) > maxMetaBytes {
+			t.refuse("its metadata has %d bytes, at most %d are allowed", len(t.meta), maxMetaBytes)
+		}
+	}
+}
+
+const maxMetaBytes = 8192
+
 // meta is what goes before the other fields of a job that is enqueued in ctx.
 func (o *observers) meta(ctx context.Context) string {
 	meta := map[string]string{}
 	for _, inject := range o.inject {
 		inject(ctx, meta)
 	}
+	return metaText(meta)
+}
+
+func metaText(meta map[string]string) string {
 	if len(meta) == 0 {
 		return ""
 	}
@@ -112,9 +129,9 @@ func (o *observers) meta(ctx context.Context) string {
 	return metaField + string(encoded) + ","
 }
 
-// withMeta puts metadata into what the client has written.
+// withMeta puts metadata into what the client has written, unless there is some.
 func withMeta(meta, rest string) string {
-	if meta == "" || rest == "{}" {
+	if meta == "" || rest == "{}" || strings.HasPrefix(rest, metaField) {
 		return rest
 	}
 	return meta + strings.TrimPrefix(rest, "{")
