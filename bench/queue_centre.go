@@ -26,6 +26,7 @@ func centreTest(b *queueBench) *queueTest {
 	t := &queueTest{name: "contact centre", most: 2}
 	login := t.row("10,000 agents log in", "s", "", 2, ownAtMost(1, ""))
 	cpu := t.row("10,000 agents log in", "µs CPU a log-in", "", 1, justKnow)
+	own := t.row("10,000 agents log in", "µs CPU a log-in, their program", "", 1, justKnow)
 	freed := t.row("call ended to the next one offered, 1,000 agents online, p50", "ms", "PING", 3, ratioAtMost(3))
 	most := t.row("call ended to the next one offered, 1,000 agents online, p99", "ms", "PING", 3, justKnow)
 	t.measure = func(ctx context.Context, _ bool) error {
@@ -35,6 +36,7 @@ func centreTest(b *queueBench) *queueTest {
 		}
 		login.alone(p.found[0].Seconds)
 		cpu.alone(p.cpuPerJob())
+		own.alone(p.ownPerJob())
 		if err := b.flush(ctx); err != nil {
 			return err
 		}

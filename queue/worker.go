@@ -382,16 +382,30 @@ func (w *Worker) startAnew(s *session) {
 	w.ring()
 }
 
-// exchange is one call and what follows from its answer.
-func (w *Worker) exchange(ctx context.Context, s *session) error {
-	report, reported := w.report(s)
+// ask makes a call, when fewer than callsMost of the queue's workers make one.
+func (w *Worker) ask(ctx context.Context, s *session) (report *store.Report, reported int, answer *store.Answer, sent time.Time, err error) {
+	select {
+	case w.queue.calls <- struct{}{}:
+		defer func() { <-w.queue.calls }()
+	case <-ctx.Done():
+		err = fmt.Errorf("work %q: %w: %d calls of other workers were not answered", w.queue.name, context.Cause(ctx), callsMost)
+		return nil, 0, nil, sent, err
+	}
+	report, reported = w.report(s)
 	pages := w.takeNotes()
 	for _, p := range pages {
 		report.Done = append(slices.Clip(report.Done), p.note)
 	}
-	sent := time.Now()
-	answer, err := w.queue.store.Work(ctx, report)
-	if answered(pages, err == nil); err != nil {
+	sent = time.Now()
+	answer, err = w.queue.store.Work(ctx, report)
+	answered(pages, err == nil)
+	return report, reported, answer, sent, err
+}
+
+// exchange is one call and what follows from its answer.
+func (w *Worker) exchange(ctx context.Context, s *session) error {
+	report, reported, answer, sent, err := w.ask(ctx, s)
+	if err != nil {
 		return err
 	}
 	if answer.Taken > 0 {
