@@ -247,6 +247,10 @@ func (m *model) work(r *Report) (a modelAnswer) {
 		a.refused = true
 		return a
 	}
+	if r.State == "online" && (w.state == "missed" || w.call == r.Call && w.state == "away") {
+		means := *r
+		means.State, r = "away", &means
+	}
 	w.describe(r)
 	m.reports(w, r, &a)
 	m.duePartings()

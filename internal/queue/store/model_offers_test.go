@@ -100,7 +100,7 @@ func (m *model) endOffer(j *modelJob, why string) {
 	over := strings.Join([]string{inboxOf(j.worker), "over", j.worker, j.id, j.token, why}, " ")
 	m.unclaim(j)
 	if w != nil && why == "missed" && !w.stays && w.state == "online" {
-		w.state = "away"
+		w.state = "missed" // it may say that it is online before it has heard
 	}
 	if w != nil && (why == "declined" || why == "missed" && w.stays) {
 		j.reserved, j.declined = "", append(j.declined, w.name)
