@@ -65,6 +65,7 @@
 //	queue_rows.go   what is measured, and what is wanted of it
 //	queue_roles.go  the children: producers and workers; stopwatch.go how long their calls take
 //	queuers.go      the queues that are compared, behind one face
+//	queue_centre.go agents that log in and are offered calls
 //	queue_outbox.go the outbox beside River's transactions
 //	queue_peers.go  PostgreSQL for River; Node for BullMQ, whose side is bullmq.js
 //

@@ -42,6 +42,8 @@ var queueTasks = map[string]func(ctx context.Context, q queuer, t *queueTask) (q
 	"idle":    idleTask,
 	"claims":  claimsTask,
 	"commit":  commitTask,
+	"log in":  loginTask,
+	"talk":    talkTask,
 }
 
 func queueRole(ctx context.Context, config []byte) (err error) {

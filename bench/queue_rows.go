@@ -18,7 +18,7 @@ const peersTest = "peers"
 func queueTests(b *queueBench) []*queueTest {
 	return []*queueTest{
 		drainTest(b), squadTest(b), keysTest(b), parkedTest(b), enqueueTest(b), batchTest(b), beginTest(b), idleWorkersTest(b),
-		backlogTest(b), delayedTest(b), historyTest(b), outboxTest(b), peersOf(b),
+		backlogTest(b), delayedTest(b), historyTest(b), centreTest(b), outboxTest(b), peersOf(b),
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Queue returns the setting that has a Queue log what happens to jobs and workers of this process; nil is slog.Default(). Levels
-// that are not in levels are the defaults: Added, Started and Ended are Debug, but a retry is Warn and a dead job Error;
+// that are not in levels are the defaults: Added, OfferMade, OfferEnded, Started and Ended are Debug, but a retry is Warn and a dead job Error;
 // Draining is Info, LeaseLost is Error, and ReportedLate, Failing and BadLine are Warn. Keys are written in full, arguments
 // never. Records carry the context of the job, or of who enqueued.
 func Queue(logger *slog.Logger, levels map[queue.Happening]slog.Level) queue.Setting {
@@ -35,7 +35,7 @@ func queueLevel(seen *queue.Event) slog.Level {
 		return slog.LevelWarn
 	case queue.Draining:
 		return slog.LevelInfo
-	case queue.Added, queue.Started, queue.Ended:
+	case queue.Added, queue.Started, queue.Ended, queue.OfferMade, queue.OfferEnded:
 	}
 	switch seen.Verb {
 	case "dead":
@@ -54,6 +54,10 @@ func queueText(seen *queue.Event) string {
 		return "job started"
 	case queue.Ended:
 		return "job ended"
+	case queue.OfferMade:
+		return "job offered"
+	case queue.OfferEnded:
+		return "offer ended"
 	case queue.ReportedLate:
 		return "job reported late"
 	case queue.Failing:
@@ -82,9 +86,9 @@ func queueAttributes(seen *queue.Event) []slog.Attr {
 		all = append(all, slog.Int("attempt", seen.Attempt))
 	}
 	switch seen.What {
-	case queue.Started:
+	case queue.Started, queue.OfferMade:
 		all = append(all, slog.Duration("waited", seen.Waited))
-	case queue.Added, queue.Ended:
+	case queue.Added, queue.Ended, queue.OfferEnded:
 		all = append(all, slog.Duration("took", seen.Took))
 	case queue.ReportedLate, queue.Failing, queue.LeaseLost, queue.Draining, queue.BadLine:
 	}

@@ -50,11 +50,11 @@ func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // queueCollector owns the metrics of one registerer, as collector does.
 type queueCollector struct {
-	added, ended, worker *prometheus.CounterVec
-	running              *prometheus.GaugeVec
-	wait, run            *prometheus.HistogramVec
-	mu                   sync.RWMutex
-	kinds                map[[2]string]bool // queue and kind
+	added, ended, offers, worker *prometheus.CounterVec
+	running                      *prometheus.GaugeVec
+	wait, run                    *prometheus.HistogramVec
+	mu                           sync.RWMutex
+	kinds                        map[[2]string]bool // queue and kind
 }
 
 // Seconds. A job that an idle worker is handed begins within a millisecond; one may run for hours.
@@ -69,8 +69,9 @@ func newQueueCollector() *queueCollector {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"queue", "kind", label})
 	}
 	return &queueCollector{
-		added: counter("signalbox_queue_added_total", "Jobs that this process enqueued, by what became of the call.", "outcome"),
-		ended: counter("signalbox_queue_attempts_total", "Attempts of jobs that ended in this process, by how.", "outcome"),
+		added:  counter("signalbox_queue_added_total", "Jobs that this process enqueued, by what became of the call.", "outcome"),
+		ended:  counter("signalbox_queue_attempts_total", "Attempts of jobs that ended in this process, by how.", "outcome"),
+		offers: counter("signalbox_queue_offers_total", "Offers to the workers of this process, by what became of them.", "outcome"),
 		worker: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "signalbox_queue_worker_events_total", Help: "What happened to the workers of this process.",
 		}, []string{"queue", "event"}),
@@ -89,7 +90,7 @@ func newQueueCollector() *queueCollector {
 }
 
 func (c *queueCollector) vectors() []prometheus.Collector {
-	return []prometheus.Collector{c.added, c.ended, c.worker, c.running, c.wait, c.run}
+	return []prometheus.Collector{c.added, c.ended, c.offers, c.worker, c.running, c.wait, c.run}
 }
 
 // Describe is called by the registerer.
@@ -110,6 +111,7 @@ func (c *queueCollector) Collect(out chan<- prometheus.Metric) {
 var (
 	addedOutcomes = []string{"new", "duplicate", "refused", "unknown"}
 	endedOutcomes = []string{"done", "retry", "dead", "snooze", "back", "cancelled"}
+	offerOutcomes = []string{"accepted", "declined", "missed", "withdrawn"}
 	workerEvents  = []queue.Happening{queue.ReportedLate, queue.Failing, queue.LeaseLost, queue.BadLine}
 )
 
@@ -129,9 +131,11 @@ func (c *queueCollector) observe(seen queue.Event) {
 		c.running.WithLabelValues(name, kind).Dec()
 		c.ended.WithLabelValues(name, kind, seen.Verb).Inc()
 		c.run.WithLabelValues(name, kind).Observe(seen.Took.Seconds())
+	case queue.OfferEnded:
+		c.offers.WithLabelValues(name, c.kind(name, seen.Kind), seen.Verb).Inc()
 	case queue.ReportedLate, queue.Failing, queue.LeaseLost, queue.BadLine:
 		c.worker.WithLabelValues(name, label(seen.What)).Inc()
-	case queue.Draining:
+	case queue.Draining, queue.OfferMade:
 	}
 }
 
@@ -161,6 +165,9 @@ func (c *queueCollector) kind(name, kind string) string {
 	for _, outcome := range endedOutcomes {
 		c.ended.WithLabelValues(name, kind, outcome)
 	}
+	for _, outcome := range offerOutcomes {
+		c.offers.WithLabelValues(name, kind, outcome)
+	}
 	c.kinds[[2]string{strings.Clone(name), strings.Clone(kind)}] = true // they may be pieces of long texts
 	return kind
 }
@@ -184,6 +191,7 @@ const scrapeWithin = 3 * time.Second
 type backlog struct {
 	queue                                      *queue.Queue
 	waiting, running, oldest, later, kept, all *prometheus.Desc
+	offered                                    *prometheus.Desc
 }
 
 func newBacklog(q *queue.Queue) *backlog {
@@ -194,6 +202,7 @@ func newBacklog(q *queue.Queue) *backlog {
 		queue:   q,
 		waiting: of("waiting", "Jobs that may run when their turn comes.", "kind"),
 		running: of("running", "Jobs that run.", "kind"),
+		offered: of("offered", "Jobs that are offered to workers that have not accepted yet."),
 		oldest:  of("oldest_seconds", "Age of the job that is next; 0 if none may run.", "kind"),
 		later:   of("later", "Jobs that are delayed, or held by others."),
 		kept:    of("kept", "Jobs that have ended and are kept: dead, canceled, or with a result."),
@@ -203,7 +212,7 @@ func newBacklog(q *queue.Queue) *backlog {
 
 // Describe is called by the registerer.
 func (b *backlog) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{b.waiting, b.running, b.oldest, b.later, b.kept, b.all} {
+	for _, d := range []*prometheus.Desc{b.waiting, b.running, b.offered, b.oldest, b.later, b.kept, b.all} {
 		out <- d
 	}
 }
@@ -226,6 +235,7 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(b.later, float64(s.Later))
 	gauge(b.kept, float64(s.Kept))
+	gauge(b.offered, float64(s.Offered))
 	for _, k := range s.Kinds[:min(len(s.Kinds), MaxClasses)] {
 		kind := valid(k.Kind)
 		gauge(b.waiting, float64(k.Waiting), kind)
@@ -237,7 +247,8 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 		gauge(b.oldest, age, kind)
 		for outcome, n := range map[string]int{
 			"enqueued": k.Enqueued, "done": k.Done, "retried": k.Retried, "dead": k.Dead, "canceled": k.Canceled,
-			"crashed": k.Crashed, "replayed": k.Replayed,
+			"crashed": k.Crashed, "replayed": k.Replayed, "offered": k.Offered, "accepted": k.Accepted, "declined": k.Declined,
+			"missed": k.Missed, "withdrawn": k.Withdrawn,
 		} {
 			out <- prometheus.MustNewConstMetric(b.all, prometheus.CounterValue, float64(n), kind, outcome)
 		}

@@ -91,6 +91,40 @@ func wantLines(t *testing.T, text string, lines ...string) {
 	}
 }
 
+func TestOffersAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		measured, err := metrics.Queue(registry)
+		must(t, err)
+		box, err := embedded.Open("")
+		must(t, err)
+		q, err := box.Queue("app", measured)
+		must(t, err)
+		must(t, metrics.Backlog(registry, q))
+		note := queue.Define[string, queue.None]("note")
+		w := q.Worker("anna", queue.Slots(2), queue.OfferFor(time.Minute), queue.Stay())
+		note.Handle(w, func(context.Context, *queue.Job[string]) (queue.None, error) { return queue.None{}, nil })
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		for range 2 {
+			_, err = note.Enqueue(ctx, q, "")
+			must(t, err)
+		}
+		must(t, (<-w.Offers()).Accept(ctx))
+		late := <-w.Offers()
+		wantLines(t, scrape(t, registry), `signalbox_queue_backlog_offered{queue="app"} 1`)
+		<-late.Done()
+		wantLines(t, scrape(t, registry),
+			`signalbox_queue_offers_total{kind="note",outcome="accepted",queue="app"} 1`,
+			`signalbox_queue_offers_total{kind="note",outcome="missed",queue="app"} 1`,
+			`signalbox_queue_offers_total{kind="note",outcome="declined",queue="app"} 0`,
+			`signalbox_queue_backlog_jobs_total{kind="note",outcome="offered",queue="app"} 2`)
+		stop()
+		must(t, errors.Join(<-ended, q.Close(), box.Close()))
+	})
+}
+
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()

@@ -1,6 +1,8 @@
 package queue_test
 
 import (
+	"cmp"
+	"container/heap"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -63,12 +65,22 @@ type firstOffer struct {
 }
 
 func TestADayInTheCentre(t *testing.T) {
-	agents, tasks, seed := cases.Count(50), cases.Count(3000), uint64(1)
 	if text := os.Getenv("SIGNALBOX_CENTRE"); text != "" {
+		var agents, tasks int
+		var seed uint64
 		if n, err := fmt.Sscan(text, &agents, &tasks, &seed); n != 3 {
 			t.Fatal("SIGNALBOX_CENTRE is agents, tasks and a seed: ", err)
 		}
+		aDayInTheCentre(t, agents, tasks, seed)
+		return
 	}
+	for seed := range uint64(cases.Count(4)) { //nolint:gosec // a small number
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { aDayInTheCentre(t, 20, 1000, seed) })
+	}
+}
+
+func aDayInTheCentre(t *testing.T, agents, tasks int, seed uint64) {
+	t.Helper()
 	inBubble(t, func(t *testing.T, server redis.UniversalClient) {
 		s := &centre{
 			t: t, tasks: tasks, runs: map[string]string{}, ended: map[string]int{}, first: map[string]*firstOffer{}, using: map[string]map[string]int{},
@@ -96,6 +108,7 @@ func (s *centre) day(server redis.UniversalClient, agents int, seed uint64) {
 		}
 		all.Go(func() { outages(working, cut, rand.New(rand.NewPCG(seed, uint64(from)+1e6))) }) //nolint:gosec // as above
 	}
+	all.Go(func() { s.watch(working, q) })
 	begun := time.Now()
 	s.customers(ctx, q, agents, chance)
 	for ; ; time.Sleep(time.Minute) {
@@ -105,7 +118,7 @@ func (s *centre) day(server redis.UniversalClient, agents int, seed uint64) {
 			break
 		}
 	}
-	t.Logf("%d agents, %d tasks, %d offers, %v", agents, s.tasks, s.offers, time.Since(begun))
+	t.Logf("%d agents, %d tasks, %d offers, %v until the last was done", agents, s.tasks, s.offers, time.Since(begun))
 	findings, err := q.Check(ctx, false)
 	must(t, err)
 	if len(findings) > 0 {
@@ -115,6 +128,23 @@ func (s *centre) day(server redis.UniversalClient, agents int, seed uint64) {
 	all.Wait()
 	s.nothingLost()
 	s.inTurn()
+}
+
+// watch looks at all agents as the server sees them, now and then.
+func (s *centre) watch(ctx context.Context, q *queue.Queue) {
+	for pause(ctx, 10*time.Minute) {
+		workers, err := q.Workers(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.t.Error(err)
+		}
+		for _, w := range workers {
+			for name, c := range w.Capacities {
+				if c.Used > c.Limit && c.Limit > 0 { // a handler that runs on while its job is another's makes it less
+					s.t.Errorf("%s has %d of %d %ss on the server", w.Name, c.Used, c.Limit, name)
+				}
+			}
+		}
+	}
 }
 
 // outages cut a program off now and then, some for longer than its lease.
@@ -142,8 +172,13 @@ func languageOf(i int) string { return "lang:" + []string{"de", "en", "fr"}[i%3]
 
 // customers come evenly over the day, as Poisson has it.
 func (s *centre) customers(ctx context.Context, q *queue.Queue, agents int, chance *rand.Rand) {
+	begun, told := time.Now(), time.Duration(0)
 	for i := range s.tasks {
 		time.Sleep(time.Duration(chance.ExpFloat64() * float64(centreDay) / float64(s.tasks)))
+		if hour := time.Since(begun).Truncate(time.Hour); hour > told {
+			told = hour
+			s.t.Logf("after %v: %d tasks have come, %d were offered", hour, i, s.offersSoFar())
+		}
 		id, its := fmt.Sprint("task ", i), taskTerms{chance.IntN(4), chance.IntN(20) == 0}
 		options := []queue.Option{queue.Priority(its.priority), queue.ID(id)}
 		if n := chance.IntN(6); n < 3 {
@@ -189,6 +224,12 @@ func (s *centre) agent(ctx context.Context, q *queue.Queue, i int, chance *rand.
 		}
 		pause(ctx, time.Duration(chance.IntN(900))*time.Second)
 	}
+}
+
+func (s *centre) offersSoFar() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offers
 }
 
 // decide is what an agent does about an offer. What comes of it is for the end of the day to see.
@@ -282,23 +323,40 @@ func (s *centre) nothingLost() {
 }
 
 // inTurn wants no task to be offered while one of the same terms waits that is older, and goes on to wait for longer than an
-// offer takes.
+// offer takes: at the time at which a task is offered, those that do so have no lower order.
 func (s *centre) inTurn() {
 	classes := map[string][]*firstOffer{}
 	for _, f := range s.first {
 		classes[f.class] = append(classes[f.class], f)
 	}
-	compared := 0
-	for class, list := range classes {
-		slices.SortFunc(list, func(a, b *firstOffer) int { return int(a.claimed - b.claimed) })
-		for i, a := range list {
-			for _, b := range list[i+1:] {
-				compared++
-				if b.enqueued+2 < a.claimed && b.order+2 < a.order && b.claimed > a.claimed+offerLasts.Milliseconds()+1000 {
-					s.t.Fatalf("%s: %+v goes before %+v", class, a, b)
-				}
+	for class, offered := range classes {
+		slices.SortFunc(offered, func(a, b *firstOffer) int { return cmp.Compare(a.claimed, b.claimed) })
+		coming := slices.SortedFunc(slices.Values(offered), func(a, b *firstOffer) int { return cmp.Compare(a.enqueued, b.enqueued) })
+		waiting := &byOrder{}
+		for _, a := range offered {
+			for len(coming) > 0 && coming[0].enqueued+2 < a.claimed {
+				heap.Push(waiting, coming[0])
+				coming = coming[1:]
+			}
+			for len(*waiting) > 0 && (*waiting)[0].claimed <= a.claimed+offerLasts.Milliseconds()+1000 {
+				heap.Pop(waiting)
+			}
+			if len(*waiting) > 0 && (*waiting)[0].order+2 < a.order {
+				s.t.Fatalf("%s: %+v goes before %+v", class, a, (*waiting)[0])
 			}
 		}
 	}
-	s.t.Logf("%d pairs compared", compared)
+}
+
+// byOrder is a heap.
+type byOrder []*firstOffer
+
+func (h byOrder) Len() int           { return len(h) }
+func (h byOrder) Less(i, j int) bool { return h[i].order < h[j].order }
+func (h byOrder) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *byOrder) Push(x any)        { *h = append(*h, x.(*firstOffer)) } //nolint:forcetypeassert // there is nothing else in it
+func (h *byOrder) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
 }

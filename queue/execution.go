@@ -149,6 +149,7 @@ func newExecution(w *Worker, h *handler, c store.Claim) *execution {
 
 // handed starts what the worker was given, by an answer or a message.
 func (w *Worker) handed(claims []store.Claim) {
+	defer w.tellOffers()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range claims {

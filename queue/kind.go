@@ -70,7 +70,7 @@ func (k Kind[A, R]) With(args A, options ...Option) Request {
 	if err != nil {
 		t.refuse("the arguments do not encode: %v", err)
 	}
-	return t.request(k.name, rest)
+	return t.request(k.name, withMeta(t.meta, rest))
 }
 
 // request is a job on these terms. Rest is what workers read.

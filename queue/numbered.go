@@ -21,7 +21,7 @@ import (
 // MaxCall is how many jobs a numbered call takes.
 const MaxCall = store.MostItems
 
-// encoded is a request as it is kept. A change that an older version would misread is another version.
+// encoded is a request as it is kept. What an older version would misread is of another version: it is 2 if the job is reserved.
 type encoded struct {
 	Version  int             `json:"v"`
 	ID       string          `json:"id"`
@@ -36,6 +36,9 @@ type encoded struct {
 	Unique   string          `json:"unique,omitempty"`
 	UniqueIn string          `json:"unique_in,omitempty"`
 	After    *encodedAfter   `json:"after,omitempty"`
+	For      string          `json:"for,omitempty"`
+	ForAtMs  int64           `json:"for_at_ms,omitempty"`
+	ForInMs  int64           `json:"for_in_ms,omitempty"`
 	Job      json.RawMessage `json:"job"`
 }
 
@@ -45,7 +48,7 @@ type encodedAfter struct {
 	IDs     []string `json:"ids"`
 }
 
-const encodedVersion = 1
+const encodedVersion, reservedVersion = 1, 2
 
 // encoder gives ids to requests that have none.
 var (
@@ -77,6 +80,12 @@ func (r Request) Encode() (id string, data []byte, err error) {
 	if i.After.Mode != "" {
 		e.After = &encodedAfter{i.After.Mode, i.After.Failure, i.After.Parents}
 	}
+	if i.For != "" {
+		e.Version, e.For, e.ForInMs = reservedVersion, nameFromServer(i.For), i.ForWithin.Milliseconds()
+		if !i.ForUntil.IsZero() {
+			e.ForAtMs = i.ForUntil.UnixMilli()
+		}
+	}
 	data, err = json.Marshal(e)
 	if err != nil {
 		return "", nil, fmt.Errorf("encode a job of kind %q: %w: %w", e.Kind, ErrInvalid, err)
@@ -87,7 +96,7 @@ func (r Request) Encode() (id string, data []byte, err error) {
 // Key is whose job it is, "" if nobody's: see the option of the same name.
 func (r Request) Key() string { return r.item.Lane.Key }
 
-// DecodeRequest reads what Encode has written age ago: a delay counts from then.
+// DecodeRequest reads what Encode has written age ago: a delay counts from then, and so does what is reserved for a while.
 func DecodeRequest(data []byte, age time.Duration) (Request, error) {
 	var e encoded
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -95,10 +104,14 @@ func DecodeRequest(data []byte, age time.Duration) (Request, error) {
 	}
 	t := e.terms()
 	t.delay = max(t.delay-age, 0)
+	if t.forWithin -= age; t.forUntil.IsZero() && t.forWithin <= 0 {
+		t.forWorker = "" // it is anybody's by now
+	}
 	var inner map[string]json.RawMessage
 	switch {
-	case e.Version != encodedVersion:
-		t.refuse("it has version %d, this program reads %d: relay it with one as new as the one that wrote it", e.Version, encodedVersion)
+	case e.Version != encodedVersion && e.Version != reservedVersion:
+		t.refuse("it has version %d, this program reads %d and %d: relay it with one as new as the one that wrote it", e.Version, encodedVersion,
+			reservedVersion)
 	case json.Unmarshal(e.Job, &inner) != nil || inner == nil:
 		t.refuse("there is no object job in it")
 	case len(e.Job) > 2*MaxPayload:
@@ -130,6 +143,11 @@ func (e *encoded) terms() *terms {
 	}
 	for capacity, amount := range e.Cost {
 		options = append(options, Cost(capacity, amount))
+	}
+	if e.ForAtMs != 0 {
+		options = append(options, For(e.For, time.UnixMilli(e.ForAtMs)))
+	} else if e.For != "" {
+		options = append(options, ForWithin(e.For, time.Duration(e.ForInMs)*time.Millisecond))
 	}
 	options = append(options, ID(e.ID))
 	if e.Unique != "" {

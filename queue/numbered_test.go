@@ -74,7 +74,7 @@ func TestKeptRequestsSayAllThatOptionsSaid(t *testing.T) {
 		kind := queue.Define[mail, receipt]("k", queue.Cost("call", 2), queue.Timeout(time.Second), queue.MaxAttempts(3))
 		options := []queue.Option{
 			queue.Key("tenant:\"7\"\u2028<>"), queue.Require("b", "a"), queue.Priority(-3), queue.Retain(time.Hour),
-			queue.In(time.Hour), queue.Unique("f", queue.Alive),
+			queue.In(time.Hour), queue.Unique("f", queue.Alive), queue.ForWithin("an,na", 2*time.Hour),
 		}
 		plain, err := kind.Enqueue(ctx, q, mail{To: "\x00\xff"}, options...)
 		must(t, err)
@@ -103,7 +103,7 @@ func TestKeptRequestsSayAllThatOptionsSaid(t *testing.T) {
 func TestKeptRequestsThatNobodyWrote(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for _, text := range []string{
-		``, `null`, `[]`, `{}`, `{"v":2,"id":"i","kind":"k","job":{}}`, `{"v":1,"id":"i","kind":"k"}`,
+		``, `null`, `[]`, `{}`, `{"v":3,"id":"i","kind":"k","job":{}}`, `{"v":1,"id":"i","kind":"k"}`,
 		`{"v":1,"id":"i","kind":"k","job":[]}`, `{"v":1,"id":"i","kind":"k","job":null}`, `{"v":1,"kind":"k","job":{}}`,
 		`{"v":1,"id":"i","kind":"a,b","job":{}}`, `{"v":1,"id":"` + long + `","kind":"k","job":{}}`,
 		`{"v":1,"id":"i","kind":"k","job":{},"key":"\u0001"}`, `{"v":1,"id":"i","kind":"k","job":{},"tags":["a\tb"]}`,

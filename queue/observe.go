@@ -38,6 +38,9 @@ const (
 	Ignoring     Happening = "ignoring"      // a handler goes on, seconds after its context has ended: Err says why, Took for how long it runs
 	Draining     Happening = "draining"
 	BadLine      Happening = "bad line" // a plain list has one that is no job: Err
+
+	OfferMade  Happening = "offered"     // a worker may accept a job: Attempt, Waited
+	OfferEnded Happening = "offer ended" // Verb: accepted, declined, missed, or withdrawn with Err; Took for how long it stood
 )
 
 // Event is something that happened to a job or to a worker.
@@ -48,7 +51,7 @@ type Event struct {
 	Job     string
 	Kind    string
 	Key     string
-	Verb    string // of Ended: done, retry, dead, snooze, back, cancelled
+	Verb    string // of Ended: done, retry, dead, snooze, back, cancelled; see Added and OfferEnded
 	Err     error
 	Took    time.Duration
 	Attempt int           // 1 for the first
@@ -93,12 +96,29 @@ func Propagate(
 // Metadata is the first field of what the client writes of a job, and in it only if there is any.
 const metaField = `{"meta":`
 
+// Meta has metadata come with a job, for jobs that are enqueued where there is no Queue to Propagate it: in a transaction, see
+// queue/outbox. A job that has some is given none by the Queue that takes it in. tracing.Carry is it for traces.
+func Meta(meta map[string]string) Option {
+	return func(t *terms) {
+		t.meta = metaText(meta)
+		if len(t.meta) > maxMetaBytes {
+			t.refuse("its metadata has %d bytes, at most %d are allowed", len(t.meta), maxMetaBytes)
+		}
+	}
+}
+
+const maxMetaBytes = 8192
+
 // meta is what goes before the other fields of a job that is enqueued in ctx.
 func (o *observers) meta(ctx context.Context) string {
 	meta := map[string]string{}
 	for _, inject := range o.inject {
 		inject(ctx, meta)
 	}
+	return metaText(meta)
+}
+
+func metaText(meta map[string]string) string {
 	if len(meta) == 0 {
 		return ""
 	}
@@ -109,9 +129,9 @@ func (o *observers) meta(ctx context.Context) string {
 	return metaField + string(encoded) + ","
 }
 
-// withMeta puts metadata into what the client has written.
+// withMeta puts metadata into what the client has written, unless there is some.
 func withMeta(meta, rest string) string {
-	if meta == "" || rest == "{}" {
+	if meta == "" || rest == "{}" || strings.HasPrefix(rest, metaField) {
 		return rest
 	}
 	return meta + strings.TrimPrefix(rest, "{")
@@ -188,7 +208,30 @@ func (w *Worker) tell(e Event) {
 	}
 }
 
-// event is one of a job that runs.
+// noteOffer keeps what is to be told of an offer until the worker's lock is free: see tellOffers. The caller holds mu.
+func (w *Worker) noteOffer(event Event) {
+	if len(w.observe) > 0 {
+		w.untold = append(w.untold, event)
+	}
+}
+
+// tellOffers tells what noteOffer has kept, in its order.
+func (w *Worker) tellOffers() {
+	if len(w.observe) == 0 {
+		return
+	}
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	w.mu.Lock()
+	events := w.untold
+	w.untold = nil
+	w.mu.Unlock()
+	for _, event := range events {
+		w.tell(event)
+	}
+}
+
+// event is one of a job that runs, or is offered.
 func (e *execution) event(what Happening) Event {
 	r := &e.claim.Record
 	return Event{What: what, Job: e.claim.ID, Kind: r.Lane.Kind, Key: r.Lane.Key, Attempt: r.Attempts + 1, Context: e.ctx}
@@ -200,6 +243,9 @@ func (e *execution) begin() {
 	e.worker.mu.Lock()
 	e.ctx = ctx // tellIgnoring looks at it
 	e.worker.mu.Unlock()
+	if e.offer != nil {
+		e.worker.tellOffers() // that it was accepted comes first
+	}
 	event := e.event(Started)
 	event.Waited = waited(&e.claim)
 	e.worker.tell(event)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -72,6 +73,53 @@ func TestObserversSeeProducersAndWorkers(t *testing.T) {
 			if e.Queue != "app" || e.Context == nil || e.What == queue.Ended && (e.Took != time.Second || e.Key != "k" || e.Worker != "w") {
 				t.Errorf("an event without what belongs to it: %+v", e)
 			}
+		}
+	})
+}
+
+// Whatever becomes of an offer is told, and counted.
+func TestObserversSeeOffers(t *testing.T) {
+	inBubble(t, func(t *testing.T, server redis.UniversalClient) {
+		var seen events
+		q := open(t, server, queue.Observer(seen.tell))
+		w := agent(t, q, "anna", queue.Stay())
+		stop := start(t, w)
+		offer := func(id string) *queue.Offer {
+			_, err := call.Enqueue(within(t), q, "", queue.ID(id))
+			must(t, err)
+			return rings(t, w)
+		}
+		must(t, offer("accepted").Accept(within(t)))
+		time.Sleep(time.Second)
+		must(t, offer("declined").Decline(within(t)))
+		time.Sleep(time.Second)
+		must(t, q.Delete(within(t), "declined"))
+		<-offer("missed").Done()
+		must(t, q.Delete(within(t), "missed"))
+		canceled := offer("withdrawn")
+		time.Sleep(time.Second)
+		must(t, q.Delete(within(t), "withdrawn"))
+		<-canceled.Done()
+		stop()
+		want := []string{
+			"offered  1 0s", "offer ended accepted 1 0s", "started  1 0s", "ended done 1 0s",
+			"offered  1 0s", "offer ended declined 1 0s",
+			"offered  1 0s", "offer ended missed 1 0s",
+			"offered  1 0s", "offer ended withdrawn 1 0s",
+		}
+		of := slices.DeleteFunc(seen.lines(), func(line string) bool { return strings.HasPrefix(line, "added") }) // who enqueues tells it any time
+		if diff := cmp.Diff(want, of); diff != "" {
+			t.Error(diff)
+		}
+		for _, e := range seen.seen {
+			if e.What == queue.OfferEnded && (e.Verb == "missed") != (e.Took == 20*time.Second) || (e.Verb == "withdrawn") != (e.Err != nil) {
+				t.Errorf("an event that does not say it: %+v", e)
+			}
+		}
+		stats, err := q.Stats(within(t))
+		must(t, err)
+		if k := stats.Kinds[0]; k.Offered != 4 || k.Accepted != 1 || k.Declined != 1 || k.Missed != 1 || k.Withdrawn != 1 {
+			t.Errorf("counted %+v", k)
 		}
 	})
 }

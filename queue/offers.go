@@ -80,6 +80,7 @@ func (o *Offer) answer(ctx context.Context, verb string) error {
 	e := o.execution
 	w := e.worker
 	doing := fmt.Sprintf("%s job %s of queue %q", verb, o.ID, w.queue.name)
+	defer w.tellOffers()
 	w.mu.Lock()
 	switch {
 	case o.isOver() && o.err != nil:
@@ -89,7 +90,7 @@ func (o *Offer) answer(ctx context.Context, verb string) error {
 		defer w.mu.Unlock()
 		return fmt.Errorf("%s: %w: it was accepted", doing, ErrOfferOver)
 	case verb == "decline":
-		w.endOffer(e, fmt.Errorf("%w: it was declined", ErrOfferOver))
+		w.endOffer(e, "declined", fmt.Errorf("%w: it was declined", ErrOfferOver))
 		w.reports = append(w.reports, store.Done{ID: o.ID, Token: e.claim.Token, Verb: "decline"})
 		defer w.ring()
 		defer w.mu.Unlock()
@@ -138,6 +139,9 @@ func (w *Worker) offer(h *handler, c store.Claim) {
 	}
 	e.offer = o
 	w.jobs[c.ID] = e
+	event := e.event(OfferMade)
+	event.Waited = waited(&c)
+	w.noteOffer(event)
 	o.late = time.AfterFunc(w.offerFor, func() { w.missed(e) })
 	for {
 		select {
@@ -154,6 +158,7 @@ func (w *Worker) offer(h *handler, c store.Claim) {
 
 // missed ends an offer whose time is over. One that is being accepted is the server's to decide.
 func (w *Worker) missed(e *execution) {
+	defer w.tellOffers()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e.offer == nil || e.offer.accepted || e.offer.isOver() {
@@ -166,15 +171,16 @@ func (w *Worker) missed(e *execution) {
 
 // pass notes that the worker has let an offer pass. The caller holds mu.
 func (w *Worker) pass(e *execution) {
-	w.endOffer(e, fmt.Errorf("%w: it was not accepted in time", ErrOfferOver))
+	w.endOffer(e, "missed", fmt.Errorf("%w: it was not accepted in time", ErrOfferOver))
 	if !w.stays && w.state == "online" {
 		w.state = "away"
 		w.endOffers("the worker is away")
 	}
 }
 
-// endOffer has a worker forget an offer, and the job. The caller holds mu.
-func (w *Worker) endOffer(e *execution, err error) {
+// endOffer has a worker forget an offer, and the job. Verb is what observers are told. The caller holds mu, and calls tellOffers
+// without it.
+func (w *Worker) endOffer(e *execution, verb string, err error) {
 	o := e.offer
 	if o == nil || o.isOver() {
 		return
@@ -182,10 +188,21 @@ func (w *Worker) endOffer(e *execution, err error) {
 	o.late.Stop()
 	o.err = err
 	close(o.done)
+	w.offerOver(e, verb, err)
 	e.end(err)
 	if w.jobs[e.claim.ID] == e {
 		delete(w.jobs, e.claim.ID)
 	}
+}
+
+// offerOver keeps what became of an offer for the observers. The caller holds mu.
+func (w *Worker) offerOver(e *execution, verb string, err error) {
+	event := e.event(OfferEnded)
+	event.Verb, event.Took = verb, time.Since(e.begun)
+	if verb == "withdrawn" {
+		event.Err = err
+	}
+	w.noteOffer(event)
 }
 
 // endOffers ends those that the server is not being asked about: it takes them back when it hears what the worker's state is. The
@@ -193,7 +210,7 @@ func (w *Worker) endOffer(e *execution, err error) {
 func (w *Worker) endOffers(why string) {
 	for _, e := range w.jobs {
 		if e.offer != nil && !e.offer.accepted {
-			w.endOffer(e, fmt.Errorf("%w: %s", ErrOfferOver, why))
+			w.endOffer(e, "withdrawn", fmt.Errorf("%w: %s", ErrOfferOver, why))
 		}
 	}
 }
@@ -216,11 +233,12 @@ func (w *Worker) answeredOffers(done []store.Done, late []string) {
 			continue
 		}
 		if slices.Contains(late, done[i].ID) {
-			w.endOffer(e, fmt.Errorf("%w: it was not accepted in time, or the job went elsewhere", ErrOfferOver))
+			w.endOffer(e, "withdrawn", fmt.Errorf("%w: it was not accepted in time, or the job went elsewhere", ErrOfferOver))
 			continue
 		}
 		e.offer.late.Stop()
 		close(e.offer.done)
+		w.offerOver(e, "accepted", nil)
 		e.begun = time.Now()
 		w.start(e)
 	}
@@ -228,6 +246,7 @@ func (w *Worker) answeredOffers(done []store.Done, late []string) {
 
 // offerEnded hears that the server has ended an offer.
 func (w *Worker) offerEnded(id, token, why string) {
+	defer w.tellOffers()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := w.jobs[id]
@@ -237,7 +256,7 @@ func (w *Worker) offerEnded(id, token, why string) {
 	if why == "missed" {
 		w.pass(e)
 	} else {
-		w.endOffer(e, fmt.Errorf("%w: %s", ErrOfferOver, why))
+		w.endOffer(e, "withdrawn", fmt.Errorf("%w: %s", ErrOfferOver, why))
 	}
 	w.ring()
 }
@@ -246,7 +265,7 @@ func (w *Worker) offerEnded(id, token, why string) {
 func (w *Worker) forgetOffers() {
 	for _, e := range w.jobs {
 		if e.offer != nil {
-			w.endOffer(e, fmt.Errorf("%w: the worker has ended", ErrOfferOver))
+			w.endOffer(e, "withdrawn", fmt.Errorf("%w: the worker has ended", ErrOfferOver))
 		}
 	}
 	close(w.offers)

@@ -32,6 +32,7 @@ type terms struct {
 	forWorker string // for whom it is reserved, until forUntil or for forWithin
 	forUntil  time.Time
 	forWithin time.Duration
+	meta      string // see metaText
 	backoff   func(attempt int) time.Duration
 	codec     Codec
 	err       error

@@ -60,6 +60,7 @@ func (w *Worker) present(ctx context.Context, state string, change func()) error
 	change()
 	over := w.over
 	w.mu.Unlock()
+	w.tellOffers()
 	if over == nil {
 		return nil // it says so with its first call
 	}

@@ -36,6 +36,13 @@ type KindStats struct {
 	Canceled int       `json:"canceled"`
 	Crashed  int       `json:"crashed"` // returned by the death of a worker
 	Replayed int       `json:"replayed"`
+
+	// What became of offers, see OfferFor.
+	Offered   int `json:"offered,omitempty"`
+	Accepted  int `json:"accepted,omitempty"`
+	Declined  int `json:"declined,omitempty"`
+	Missed    int `json:"missed,omitempty"`    // their time was over
+	Withdrawn int `json:"withdrawn,omitempty"` // the worker left, or the job was canceled
 }
 
 // Stats counts.
@@ -59,7 +66,8 @@ func (q *Queue) Stats(ctx context.Context) (*Stats, error) {
 		out.Kinds = append(out.Kinds, KindStats{
 			Kind: k.Kind, Waiting: k.Waiting, Running: k.Running, Oldest: k.Next, Enqueued: total("enqueued"), Done: total("done"),
 			Retried: total("retried"), Dead: total("dead"), Canceled: total("cancelled"), Crashed: total("crashed"),
-			Replayed: total("replayed"),
+			Replayed: total("replayed"), Offered: total("offered"), Accepted: total("accepted"), Declined: total("declined"),
+			Missed: total("missed"), Withdrawn: total("withdrawn"),
 		})
 	}
 	slices.SortFunc(out.Kinds, func(a, b KindStats) int { return strings.Compare(a.Kind, b.Kind) })
@@ -97,6 +105,11 @@ func (k *KindStats) add(other *KindStats) {
 	k.Canceled += other.Canceled
 	k.Crashed += other.Crashed
 	k.Replayed += other.Replayed
+	k.Offered += other.Offered
+	k.Accepted += other.Accepted
+	k.Declined += other.Declined
+	k.Missed += other.Missed
+	k.Withdrawn += other.Withdrawn
 }
 
 func (q *Queue) stats(ctx context.Context) (*store.Stats, error) {

@@ -13,7 +13,7 @@ import (
 // disown ends a job that others may run now. The caller holds mu.
 func (w *Worker) disown(id string, e *execution) {
 	if e.offer != nil && !e.offer.isOver() {
-		w.endOffer(e, fmt.Errorf("%w: the job went elsewhere", ErrOfferOver))
+		w.endOffer(e, "withdrawn", fmt.Errorf("%w: the job went elsewhere", ErrOfferOver))
 		return
 	}
 	e.end(ErrLeaseLost)

@@ -28,7 +28,7 @@ import (
 // What was handed to a worker comes in an answer or in a message. Heartbeats say what the worker
 // runs, so that what was lost on the way, in either direction, is set right by the next one.
 //
-// mu is its only lock. A job that runs has a goroutine to itself (execution.go), which then waits for the next: a new one
+// mu is its only lock, but for the one that keeps what observers are told of offers in order. A job that runs has a goroutine to itself (execution.go), which then waits for the next: a new one
 // would have to grow its stack anew for each job, and that took two fifths of a worker's time.
 type Worker struct {
 	queue    *Queue
@@ -65,6 +65,9 @@ type Worker struct {
 	bell             chan struct{}
 	next             chan *execution // for goroutines that have run one
 	over             chan struct{}   // closed when Run returns: they end
+	untold           []Event         // of offers, see tellOffers
+
+	telling sync.Mutex // taken before mu
 }
 
 // Worker makes a worker. Its name is for people: several may have the same. Without a capacity it has one slot for each
@@ -145,6 +148,7 @@ func (w *Worker) forget() {
 	w.forgetOffers()
 	close(w.over)
 	w.mu.Unlock()
+	w.tellOffers()
 }
 
 // incarnate gives the worker an id. A worker whose lease has ended begins anew with another one, of which the part before
@@ -225,6 +229,7 @@ func (w *Worker) startDraining(s *session) {
 	w.state = "draining"
 	w.endOffers("the worker is draining")
 	w.mu.Unlock()
+	w.tellOffers()
 	close(w.leaving)
 	s.drained = time.Now().Add(w.drain)
 	w.tell(Event{What: Draining})
@@ -371,21 +376,36 @@ func (w *Worker) startAnew(s *session) {
 	}
 	w.reports, w.deadline = nil, time.Time{}
 	w.mu.Unlock()
+	w.tellOffers()
 	w.incarnate()
 	s.call, s.register = 0, true
 	w.ring()
 }
 
-// exchange is one call and what follows from its answer.
-func (w *Worker) exchange(ctx context.Context, s *session) error {
-	report, reported := w.report(s)
+// ask makes a call, when fewer than callsMost of the queue's workers make one.
+func (w *Worker) ask(ctx context.Context, s *session) (report *store.Report, reported int, answer *store.Answer, sent time.Time, err error) {
+	select {
+	case w.queue.calls <- struct{}{}:
+		defer func() { <-w.queue.calls }()
+	case <-ctx.Done():
+		err = fmt.Errorf("work %q: %w: %d calls of other workers were not answered", w.queue.name, context.Cause(ctx), callsMost)
+		return nil, 0, nil, sent, err
+	}
+	report, reported = w.report(s)
 	pages := w.takeNotes()
 	for _, p := range pages {
 		report.Done = append(slices.Clip(report.Done), p.note)
 	}
-	sent := time.Now()
-	answer, err := w.queue.store.Work(ctx, report)
-	if answered(pages, err == nil); err != nil {
+	sent = time.Now()
+	answer, err = w.queue.store.Work(ctx, report)
+	answered(pages, err == nil)
+	return report, reported, answer, sent, err
+}
+
+// exchange is one call and what follows from its answer.
+func (w *Worker) exchange(ctx context.Context, s *session) error {
+	report, reported, answer, sent, err := w.ask(ctx, s)
+	if err != nil {
 		return err
 	}
 	if answer.Taken > 0 {
@@ -420,6 +440,7 @@ func (w *Worker) exchange(ctx context.Context, s *session) error {
 		}
 	}
 	w.mu.Unlock()
+	w.tellOffers()
 	for _, id := range lateEnds(report.Done, answer.Late) {
 		w.tell(Event{What: ReportedLate, Job: id})
 	}
@@ -539,6 +560,7 @@ func (w *Worker) found(claims []store.Claim) {
 
 // cancel ends a job's context. Without an id the worker itself is to end.
 func (w *Worker) cancel(id, cause string) {
+	defer w.tellOffers()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if id == "" && w.endRun != nil && w.state != "gone" {
@@ -546,7 +568,7 @@ func (w *Worker) cancel(id, cause string) {
 		w.endRun()
 	}
 	if e := w.jobs[id]; e != nil && e.offer != nil && !e.offer.isOver() {
-		w.endOffer(e, fmt.Errorf("%w: the job was canceled", ErrOfferOver))
+		w.endOffer(e, "withdrawn", fmt.Errorf("%w: the job was canceled", ErrOfferOver))
 	} else if e != nil {
 		err := ErrCanceled
 		if cause != "" {

@@ -52,6 +52,16 @@ func Queue(provider trace.TracerProvider, options ...Option) queue.Setting {
 	}
 }
 
+// Carry has a trace go on from ctx to the handler of a job that is enqueued where there is no Queue to do so: in a transaction, with
+// package queue/outbox. The Queue that the worker runs on has to have the setting of Queue.
+//
+//	_, err := outbox.Enqueue(ctx, tx, SendMail, mail, tracing.Carry(ctx))
+func Carry(ctx context.Context) queue.Option {
+	meta := map[string]string{}
+	propagation.TraceContext{}.Inject(ctx, propagation.MapCarrier(meta))
+	return queue.Meta(meta)
+}
+
 // jobsOf makes the span of each attempt. A snooze is a decision, and no error of the span.
 func (o *observer) jobsOf(name string) queue.Middleware {
 	return func(next queue.Runner) queue.Runner {

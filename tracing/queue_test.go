@@ -60,6 +60,39 @@ func ExampleQueue() {
 
 // A job's attempts are spans below the one in whose context it was enqueued, and what a handler does is below them; whatever
 // else is in the queue, and in whatever process.
+// A job that is kept elsewhere before somebody enqueues it, as in an outbox, has the trace of who made it.
+func TestATraceIsCarriedByAJobThatIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		provider := trace.NewTracerProvider()
+		box, err := embedded.Open("")
+		must(t, err)
+		q, err := box.Queue("app", tracing.Queue(nil))
+		must(t, err)
+		ctx, order := provider.Tracer("").Start(t.Context(), "order")
+		_, kept, err := note.With("hello", tracing.Carry(ctx)).Encode()
+		must(t, err)
+		request, err := queue.DecodeRequest(kept, time.Hour)
+		must(t, err)
+		relaying, _ := provider.Tracer("").Start(t.Context(), "relay")
+		_, err = q.EnqueueNumbered(relaying, "outbox", 1, request)
+		must(t, err)
+		seen := make(chan api.SpanContext, 1)
+		w := q.Worker("w")
+		note.Handle(w, func(ctx context.Context, _ *queue.Job[string]) (string, error) {
+			seen <- api.SpanContextFromContext(ctx)
+			return "", nil
+		})
+		running, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(running) }()
+		if got := <-seen; got.TraceID() != order.SpanContext().TraceID() {
+			t.Errorf("the handler is in trace %v, want that of the order, %v", got.TraceID(), order.SpanContext().TraceID())
+		}
+		stop()
+		must(t, errors.Join(<-ended, q.Close(), box.Close()))
+	})
+}
+
 func TestATraceGoesOnFromTheProducerToTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exporter := tracetest.NewInMemoryExporter()

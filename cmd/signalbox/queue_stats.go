@@ -27,7 +27,8 @@ totals count since the queue was last quiet for a week. NEXT SINCE is for how lo
 the job has been there that is next; it is empty if limits or pauses hold back all.
 
 JSON: {queue, stats: {now, waiting, running, offered, later, kept, kinds: [{kind, waiting,
-running, oldest, enqueued, done, retried, dead, canceled, crashed, replayed}]},
+running, oldest, enqueued, done, retried, dead, canceled, crashed, replayed, offered,
+accepted, declined, missed, withdrawn}]},
 settings: {turns, step_ns, crashes, placement, scopes: [{scope, paused, limit, every_ns,
 burst}]}}; later are delayed or held by other jobs, kept are those that have ended.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -42,6 +42,36 @@ func TestWhatIsRolledBackIsNotEnqueued(t *testing.T) {
 	w.settle(t, []string{"a", "b"})
 }
 
+// What the transaction says of itself comes to the handler.
+func TestMetadataComesWithTheJob(t *testing.T) {
+	t.Parallel()
+	w := plainWorld(t)
+	said := make(chan string, 1)
+	q, err := queue.Open(t.Context(), w.server, "app", queue.Propagate(nil, func(ctx context.Context, meta map[string]string) context.Context {
+		said <- meta["trace"]
+		return ctx
+	}))
+	must(t, err)
+	worker := q.Worker("w")
+	note.Handle(worker, func(context.Context, *queue.Job[string]) (queue.None, error) { return queue.None{}, nil })
+	stop := during(t, worker.Run)
+	w.relay(t, "e")
+	must(t, pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+		_, err := Enqueue(t.Context(), tx, note, "a", queue.Meta(map[string]string{"trace": "1"}))
+		return err
+	}))
+	select {
+	case got := <-said:
+		if got != "1" {
+			t.Errorf("the handler is told %q", got)
+		}
+	case <-time.After(patience):
+		t.Error("the job does not run")
+	}
+	stop()
+	must(t, q.Close())
+}
+
 // Each relay is killed after the queue has answered and before the database knows. The jobs of its call have ended, and are
 // forgotten, when the next one makes the same call again.
 func TestRelaysThatAreKilled(t *testing.T) {

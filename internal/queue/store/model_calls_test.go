@@ -11,31 +11,41 @@ import (
 
 // The transitions of the model, one for each script.
 
+// happening is something that the time has come for.
+type happening struct {
+	at   int64 // ms
+	what string
+	do   func()
+}
+
+func (h *happening) compare(o *happening) int {
+	return cmp.Or(cmp.Compare(h.at, o.at), cmp.Compare(h.what, o.what))
+}
+
 // due does what the time has come for: first what came first.
 func (m *model) due() {
 	m.parted, m.saved = false, m.now
-	type happening struct {
-		at   int64
-		what string
-		do   func()
-	}
 	var all []happening
-	for _, j := range m.jobs {
-		if j.state == "l" && j.due <= m.ms() {
-			all = append(all, happening{j.due, "j\t" + j.id, func() { m.enter(j, 0) }})
+	add := func(at int64, what string, do func()) bool {
+		h := happening{at, what, do}
+		due := at <= m.ms() && (m.till == nil || h.compare(m.till) <= 0)
+		if due {
+			all = append(all, h)
 		}
+		return due
+	}
+	for _, j := range m.jobs {
+		m.dueOf(j, add)
 	}
 	for _, w := range m.workers {
-		if w.lease <= m.ms() && !m.half {
-			all = append(all, happening{w.lease, "w\t" + w.id, func() { m.bury(w, false) }})
+		if w.lease > 0 { // else this is its first call
+			add(w.lease, "w\t"+w.id, func() { m.bury(w, false) })
 		}
 	}
-	partings := m.partings
-	m.partings = nil
-	for _, p := range partings {
-		all = append(all, happening{p.at, "f\t" + p.parent + "\t" + p.state, func() { m.settle(p) }})
-	}
-	slices.SortFunc(all, func(a, b happening) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.what, b.what)) })
+	m.partings = slices.DeleteFunc(m.partings, func(p parting) bool {
+		return add(p.at, "f\t"+p.parent+"\t"+p.state, func() { m.settle(p) })
+	})
+	slices.SortFunc(all, func(a, b happening) int { return a.compare(&b) })
 	for _, h := range all {
 		h.do()
 	}
@@ -100,6 +110,10 @@ func (m *model) takeOne(item *Item, lanes *[]*modelJob) Outcome {
 	j := &modelJob{
 		id: item.ID, lane: item.Lane, laneName: laneName(&item.Lane), state: "w", retention: item.Retention.Milliseconds(),
 		enqueued: m.ms(), uniqueIn: item.UniqueIn, unique: unique,
+	}
+	if item.For != "" {
+		j.reserved = item.For
+		j.bind(m.ms() + item.ForWithin.Milliseconds())
 	}
 	due := m.ms() + item.Delay.Milliseconds()
 	base := due * 1000
@@ -194,7 +208,7 @@ func (m *model) drain(workers []string) []string {
 			continue
 		}
 		outcomes[i], w.drained = "told", true
-		m.told = append(m.told, strings.Join([]string{"p", "cancel", id, "", "because"}, " "))
+		m.told = append(m.told, strings.Join([]string{inboxOf(id), "cancel", id, "", "because"}, " "))
 	}
 	m.duePartings()
 	m.handOver("")
@@ -207,6 +221,7 @@ type modelAnswer struct {
 	late, cancel, missing, ticks []string
 	lost                         []string // by id
 	claims                       []*modelJob
+	taken                        int64 // ms
 }
 
 func (m *model) work(r *Report) (a modelAnswer) {
@@ -217,8 +232,12 @@ func (m *model) work(r *Report) (a modelAnswer) {
 		a.unknown = true
 		return a
 	}
+	if a.taken = m.taken(r); a.taken > 0 {
+		m.handOver("")
+		return a
+	}
 	if w == nil {
-		w = &modelWorker{id: r.Worker, used: map[string]int{}}
+		w = &modelWorker{id: r.Worker, used: map[string]int{}, name: r.Name, offer: r.OfferFor.Milliseconds(), stays: r.Stays}
 		m.workers[w.id] = w
 		w.drained = m.drains[w.id] > m.ms()
 		delete(m.drains, w.id)
@@ -228,13 +247,19 @@ func (m *model) work(r *Report) (a modelAnswer) {
 		a.refused = true
 		return a
 	}
+	if r.State == "online" && (w.state == "missed" || w.call == r.Call && w.state == "away") {
+		means := *r
+		means.State, r = "away", &means
+	}
 	w.describe(r)
 	m.reports(w, r, &a)
 	m.duePartings()
+	m.withdraws(w, r.State)
 	m.takeStock(w, r, &a)
 	first := w.call == 0
 	w.call = r.Call
 	if r.State == "gone" {
+		a.missing = nil
 		m.bury(w, true)
 	} else if r.Want > 0 && !first {
 		a.claims = m.claim(w, r.Want)
@@ -253,7 +278,8 @@ func (m *model) work(r *Report) (a modelAnswer) {
 		a.ticks = m.ticksFor()
 	}
 	if r.State != "gone" {
-		w.idle = r.State == "online" && !first && !w.full()
+		m.setIdle(w, w.state == "online" && !first && !w.full(), len(a.claims) > 0 || len(r.Done) > 0)
+		w.freed = false
 		w.lease = m.ms() + r.Lease.Milliseconds()
 	}
 	return a
@@ -285,13 +311,16 @@ func (m *model) reports(w *modelWorker, r *Report, a *modelAnswer) {
 	for _, d := range r.Done {
 		j := m.jobs[d.ID]
 		if j == nil || j.state != "c" || j.worker != w.id || j.token != d.Token {
-			if !again && d.Verb != "note" {
+			if (!again || d.Verb == "accept") && d.Verb != "note" {
 				a.late = append(a.late, d.ID)
 			}
 			continue
 		}
 		if d.Verb == "note" {
 			m.annotate(j, d.Text)
+			continue
+		}
+		if m.answers(j, w, d.Verb, a) {
 			continue
 		}
 		m.unclaim(j)
@@ -365,7 +394,7 @@ func (m *model) change(verb, text, states string, changed []string) []string {
 		switch {
 		case j == nil && e == nil:
 			outcomes[i] = "unknown"
-		case j != nil && states != "" && !strings.Contains(states, j.state), j == nil && states != "" && !strings.Contains(states, e.end):
+		case j != nil && states != "" && !strings.Contains(states, j.shown()), j == nil && states != "" && !strings.Contains(states, e.end):
 			outcomes[i] = "other"
 		case j != nil:
 			outcomes[i] = m.changeAlive(verb, text, j)
@@ -393,13 +422,17 @@ func (m *model) changeAlive(verb, text string, j *modelJob) string {
 		j.err, j.after.Mode = "", ""
 		j.order = min(j.order, m.number()-j.boost)
 		m.enter(j, 0)
-	case verb == "delete" && j.state == "c":
+	case verb == "delete" && j.shown() == "c":
 		return "running"
-	case j.state == "c":
+	case j.shown() == "c":
 		j.told = true
-		m.told = append(m.told, strings.Join([]string{"p", "cancel", j.worker, j.id, text}, " "))
+		m.told = append(m.told, strings.Join([]string{inboxOf(j.worker), "cancel", j.worker, j.id, text}, " "))
 		return "told"
 	default:
+		if j.state == "c" {
+			m.endOffer(j, "canceled")
+			j.state = "c" // it is in no lane
+		}
 		withdraw()
 		retention := max(j.retention, 60000)
 		if verb == "delete" {
@@ -446,13 +479,14 @@ func (m *model) configure(pairs []string) {
 // shown is everything that can be seen of the jobs, line by line.
 func (m *model) shown() (lines []string) {
 	for _, j := range m.jobs {
-		lines = append(lines, fmt.Sprint(j.id, " ", j.state, " ", j.attempts, " ", j.crashes, " ", j.err, " ", j.worker, " ", j.due, " ", j.note))
+		lines = append(lines, fmt.Sprint(j.id, " ", j.shown(), " ", j.attempts, " ", j.crashes, " ", j.err, " ", j.worker, " ", max(j.due, j.until), " ",
+			j.note, " ", j.reserved, " ", j.declined))
 	}
 	for id, e := range m.ended {
 		lines = append(lines, fmt.Sprint(id, " ", e.end, " ", e.attempts, " ", e.crashes, " ", e.text, " ", e.note))
 	}
 	for _, w := range m.workers {
-		lines = append(lines, fmt.Sprint("worker ", w.id, " ", w.state, " until ", w.lease, " ", w.inUse()))
+		lines = append(lines, fmt.Sprint("worker ", w.id, " ", w.state, " until ", w.lease, " ", w.inUse(), " offered ", m.offered(w.id)))
 	}
 	slices.Sort(lines)
 	return lines

@@ -42,7 +42,7 @@ func (s *system) drawItem() Item {
 		i.Lane.Tags = list(s.pick("tags", "x", "y", "x,y"))
 	}
 	if s.chance(4, "with a cost") {
-		i.Lane.Cost = s.pick("cost", "slot=2", "call=1", "call=1,slot=1")
+		i.Lane.Cost = s.pick("cost", "slot=2", "call=1", "call=1,slot=1", "call=0,slot=1", "call=0")
 	}
 	if s.chance(3, "kept") {
 		i.Retention = time.Duration(s.draw(1, 60, "retention")) * time.Second
@@ -57,6 +57,7 @@ func (s *system) drawItem() Item {
 		parents := []string{fmt.Sprint("j", s.draw(1, s.items-1, "parent")), "own1"}
 		i.After = After{s.pick("mode", "all", "any"), s.pick("failure", "cancel", "hold", "go"), parents[:s.draw(1, 2, "parents")]}
 	}
+	s.drawReserved(&i)
 	s.drawOrder(&i)
 	return i
 }
@@ -94,9 +95,12 @@ func (s *system) drawItems(most int) (items []Item) {
 func (s *system) drawReport(id string) *Report {
 	r := &Report{
 		Worker: id, Call: s.calls[id] + 1, Lease: 15 * time.Second, State: "online", Room: "call:1,slot:3", Kinds: "mail,note",
-		Tags: map[string]string{"p/1": "", "p/2": "x", "p/3": "x,y"}[id], Info: "{}", Want: MostClaims,
+		Tags: map[string]string{"p/1": "", "p/2": "x", "p/3": "x,y", "q/4": "x"}[id], Info: "{}", Want: MostClaims,
 	}
 	r.Register = r.Call == 1
+	if s.offers {
+		r.Name, r.OfferFor, r.Stays = agents[id].Name, agents[id].OfferFor, agents[id].Stays
+	}
 	if s.chance(12, "another state") {
 		r.State = s.pick("state", "draining", "away", "gone")
 	}
@@ -135,8 +139,16 @@ func (s *system) drawReport(id string) *Report {
 
 func (s *system) drawDone(j *modelJob) Done {
 	d := Done{ID: j.id, Token: j.token, Verb: s.pick("verb", "done", "done", "done", "retry", "dead", "snooze", "back", "cancelled")}
+	if j.until > 0 {
+		d.Verb = s.drawAnswer()
+	} else if s.offers && s.chance(8, "an answer that comes late") {
+		d.Verb = s.pick("late answer", "accept", "decline", "miss")
+	}
 	if s.chance(15, "with an old token") {
 		d.Token = "1"
+	}
+	if slices.Contains([]string{"accept", "decline", "miss"}, d.Verb) {
+		return d
 	}
 	if d.Verb != "back" && s.chance(2, "with a time") {
 		d.After = time.Duration(s.draw(1, 20000, "after")) * time.Millisecond

@@ -50,6 +50,7 @@ type system struct {
 	rates    bool   // of kinds: then nobody is late, see settle
 	copies   int
 	replay   *Replay // nil: there is no history yet
+	offers   bool    // some workers are asked before they are given jobs
 }
 
 func (s *system) agree(what string, got, want any, err error) {
@@ -91,17 +92,20 @@ func (s *system) read() {
 // next one.
 func (s *system) settle() {
 	for {
-		value, err := s.raw("ZRANGEBYSCORE", Prefix(s.name)+"times", "-inf", fmt.Sprint(s.m.ms()))
+		value, err := s.raw("ZRANGEBYSCORE", Prefix(s.name)+"times", "-inf", fmt.Sprint(s.m.ms()), "WITHSCORES")
 		s.must(err)
 		due, _ := texts(value)
 		if len(due) == 0 {
 			return
 		}
-		first := slices.IndexFunc(due, func(member string) bool { return strings.HasPrefix(member, "r") })
-		s.m.half = first >= 0 && first < len(due)-1
+		for i := 0; i < len(due) && s.m.till == nil; i += 2 {
+			if strings.HasPrefix(due[i], "r") {
+				s.m.till = &happening{at: whole(due[i+1]), what: due[i]}
+			}
+		}
 		s.must(s.Configure(s.ctx()))
 		s.told(func() { s.m.configure(nil) })
-		s.m.half = false
+		s.m.till = nil
 	}
 }
 
@@ -177,7 +181,7 @@ func (s *system) enqueue(*rapid.T) {
 
 func (s *system) work(*rapid.T) {
 	s.tick()
-	id := s.pick("worker", "p/1", "p/2", "p/3")
+	id := s.pick("worker", s.workerIDs()...)
 	r := s.drawReport(id)
 	switch {
 	case s.chance(10, "again") && s.last[id] != nil:
@@ -198,6 +202,10 @@ func (s *system) work(*rapid.T) {
 		return
 	}
 	s.agree("unknown", answer != nil && answer.Unknown, a.unknown, err)
+	s.agree("the name is taken for ms", answer.Taken.Milliseconds(), a.taken, nil)
+	if a.taken > 0 {
+		return
+	}
 	if a.unknown || r.State == "gone" {
 		s.calls[id], s.last[id] = 0, nil
 	} else {
@@ -251,7 +259,7 @@ func (s *system) change(*rapid.T) {
 
 func (s *system) drain(*rapid.T) {
 	s.tick()
-	workers := []string{"p/1", "p/2", "p/3"}[s.draw(0, 2, "the first"):]
+	workers := s.workerIDs()[s.draw(0, 2, "the first"):]
 	got, err := s.Change(s.ctx(), "drain", "because", "", workers)
 	var want []string
 	s.told(func() { want = s.m.drain(workers) })
@@ -298,6 +306,10 @@ func (s *system) takeIn(*rapid.T) {
 
 func (s *system) configure(*rapid.T) {
 	s.tick()
+	if s.m.settings["placement"] != "" {
+		s.set("crashes", s.pick("crashes", "", "1", "2")) // what may not run at all has no turn
+		return
+	}
 	of := s.pick("of", "", "\tk\tnote", "\ty\ta", "\ty\tb", eachKey)
 	if ofKeys := of == eachKey || strings.HasPrefix(of, "\ty"); ofKeys && s.m.settings["turns"] != "" {
 		of = "\tk\tmail" // a lane that its key holds up has another turn after that
@@ -319,8 +331,12 @@ func (s *system) configure(*rapid.T) {
 	default:
 		pair = []string{"crashes", s.pick("crashes", "", "1", "2")}
 	}
-	s.must(s.Configure(s.ctx(), pair...))
-	s.told(func() { s.m.configure(pair) })
+	s.set(pair...)
+}
+
+func (s *system) set(pairs ...string) {
+	s.must(s.Configure(s.ctx(), pairs...))
+	s.told(func() { s.m.configure(pairs) })
 }
 
 func (s *system) wait(*rapid.T) {
@@ -332,7 +348,7 @@ func (s *system) wait(*rapid.T) {
 	if e != nil {
 		state = e.end
 	} else if j != nil {
-		state = j.state
+		state = j.shown()
 		if !slices.Contains(s.m.waits[id], inbox) {
 			s.m.waits[id] = append(s.m.waits[id], inbox)
 		}
@@ -442,7 +458,7 @@ func (s *system) check(*rapid.T) {
 			room = append(room, fmt.Sprint(r.Name, ":", r.Used, ":", r.Limit))
 		}
 		slices.Sort(room)
-		lines = append(lines, fmt.Sprint("worker ", w.ID, " ", w.State, " until ", w.Lease.UnixMilli(), " ", strings.Join(room, ",")))
+		lines = append(lines, fmt.Sprint("worker ", w.ID, " ", w.State, " until ", w.Lease.UnixMilli(), " ", strings.Join(room, ","), " offered ", w.Offered))
 	}
 	slices.Sort(lines)
 	s.agree("Q1: what is seen", slices.Compact(lines), s.m.shown(), nil)
@@ -471,15 +487,21 @@ func showSight(s *Sight, ended bool) string {
 		return fmt.Sprint(s.ID, " ", s.State, " ", s.Record.Attempts, " ", s.Record.Crashes, " ", s.Result, " ", s.Record.Note)
 	}
 	due := int64(0)
-	if s.State == "l" {
+	if s.State == "l" || s.State == "o" {
 		due = s.Due.UnixMilli()
 	}
-	return fmt.Sprint(s.ID, " ", s.State, " ", s.Record.Attempts, " ", s.Record.Crashes, " ", s.Record.Error, " ", s.Worker, " ", due, " ", s.Record.Note)
+	return fmt.Sprint(s.ID, " ", s.State, " ", s.Record.Attempts, " ", s.Record.Crashes, " ", s.Record.Error, " ", s.Worker, " ", due, " ", s.Record.Note, " ", s.Record.For, " ",
+		s.Record.Declined)
 }
 
 // begin draws what an operator has set before all else.
 func (s *system) begin() {
 	s.read()
+	if s.offers && s.chance(2, "with a placement") {
+		s.rates = false
+		s.set("placement", s.pick("placement", "longest", "least"))
+		return
+	}
 	pairs := []string{"limit\tk\tnote", s.pick("limit of note", "", "1", "2")}
 	if s.chance(2, "turns") {
 		pairs = append(pairs, "turns", "1")
@@ -489,8 +511,7 @@ func (s *system) begin() {
 	if s.rates {
 		pairs = append(pairs, "rate\tk\tmail", s.pick("rate of mail", "", "700001 2"), "rate", s.pick("rate of all", "", "700001 2"))
 	}
-	s.must(s.Configure(s.ctx(), pairs...))
-	s.told(func() { s.m.configure(pairs) })
+	s.set(pairs...)
 }
 
 // soak is how many times longer than usual random programs are tried: `make soak-queue`.
@@ -525,6 +546,7 @@ func agreesWithModel(t *testing.T, make func(name string) ground) {
 		s.Store, err = New(g, name, "producer", time.Second)
 		s.must(err)
 		s.rates = rapid.Bool().Draw(t, "rates of kinds")
+		s.offers = rapid.Bool().Draw(t, "offers")
 		s.begin()
 		t.Repeat(map[string]func(*rapid.T){
 			"enqueue": s.enqueue, "enqueue more": s.enqueue, "work": s.work, "work on": s.work, "work again": s.work,

@@ -41,6 +41,10 @@ type modelJob struct {
 	worker, token       string
 	told                bool // it is to be canceled
 	note                string
+	until               int64  // ms until which it may be accepted; 0: it is no offer
+	reserved            string // for whom
+	declined            []string
+	bound               int64 // ms until which these two hold
 }
 
 // modelEnded is what is kept of one that has.
@@ -57,6 +61,12 @@ type modelWorker struct {
 	tags, kinds      []string
 	room, used       map[string]int
 	tagsText, kindsT string
+	name             string
+	offer            int64 // ms; 0: it is given jobs
+	stays            bool
+	since            int64 // its rank, where there is a placement
+	share            int
+	freed            bool // an offer of its has ended: it is told, and makes a call for what it has room for
 }
 
 // parting is the end of a job that others wait for.
@@ -96,7 +106,7 @@ type model struct {
 	lines    []string // of a plain list, and those of it that were no jobs
 	bad      []string
 	drains   map[string]int64 // workers that have lost their lease before they heard, and the ms until which they may
-	half     bool             // workers whose lease has ended are left to the next transition
+	till     *happening       // what comes after it is left to the next transition
 }
 
 type modelTick struct {
@@ -234,8 +244,11 @@ func (w *modelWorker) can(j *modelJob) bool {
 			return false
 		}
 	}
+	if j.reserved != "" && j.reserved != w.name || slices.Contains(j.declined, w.name) {
+		return false
+	}
 	for name, n := range costOf(j.lane.Cost) {
-		if room, ok := w.room[name]; !ok || w.used[name]+n > room {
+		if room, ok := w.room[name]; !ok || n > 0 && w.used[name]+n > room {
 			return false
 		}
 	}
@@ -295,7 +308,12 @@ func (m *model) claim(w *modelWorker, n int) (taken []*modelJob) {
 		taken = append(taken, j)
 	}
 	for _, j := range taken {
-		m.free(j, "c")
+		if w.offer > 0 {
+			j.until = m.ms() + w.offer
+			m.count("offered", j.lane.Kind)
+		} else {
+			m.free(j, "c")
+		}
 	}
 	return taken
 }
@@ -306,7 +324,7 @@ func (m *model) handOver(except string) {
 		m.accept(m.gifts[0], except)
 	}
 	for _, w := range m.workers {
-		if j := m.next(w); w.idle && w.id != except && j != nil && m.wrong == "" {
+		if j := m.next(w); w.idle && !w.freed && w.id != except && j != nil && m.wrong == "" {
 			m.wrong = fmt.Sprintf("Q7: %s waits, and %s is idle", j.id, w.id)
 		}
 	}
@@ -319,10 +337,14 @@ func (m *model) accept(g gift, except string) {
 		m.wrong = fmt.Sprintf("%s is handed %q, and is not idle", g.worker, ids(g.claims))
 		return
 	}
-	taken := m.claim(w, MostClaims)
-	if w.full() {
-		w.idle = false
+	if first := m.next(w); first != nil && !w.freed {
+		if other := m.misplaced(first, w, except); other != "" {
+			m.wrong = fmt.Sprintf("%s is handed %s, and it is %s's turn", w.id, first.id, other)
+			return
+		}
 	}
+	taken := m.claim(w, MostClaims)
+	m.setIdle(w, !w.full(), true)
 	if got, want := ids(g.claims), jobIDs(taken); got != want {
 		m.wrong = fmt.Sprintf("%s is handed %q, the model says %q", w.id, got, want)
 	}
@@ -391,6 +413,7 @@ func (m *model) enter(j *modelJob, due int64) {
 func (m *model) finish(j *modelJob, end, text string, retention int64) {
 	delete(m.jobs, j.id)
 	m.free(j, end)
+	j.unbind()
 	j.worker, j.token = "", ""
 	if retention > 0 {
 		m.ended[j.id] = &modelEnded{j, end, text, m.ms() + retention}
@@ -437,7 +460,7 @@ func (m *model) unclaim(j *modelJob) {
 	if w := m.workers[j.worker]; w != nil {
 		w.occupy(j, -1)
 	}
-	j.state = "w"
+	j.state, j.until = "w", 0
 }
 
 func (m *model) giveBack(j *modelJob, due int64) {
@@ -452,6 +475,7 @@ func (m *model) giveBack(j *modelJob, due int64) {
 // bury returns the jobs of a worker that has died, or has left.
 func (m *model) bury(w *modelWorker, left bool) {
 	for _, j := range m.heldBy(w.id) {
+		left := left || j.until > 0 // it has not died over what it was only offered
 		m.unclaim(j)
 		if !left {
 			j.crashes++
@@ -469,6 +493,8 @@ func (m *model) bury(w *modelWorker, left bool) {
 	}
 	delete(m.workers, w.id)
 }
+
+func (m *model) workersByID() []string { return slices.Sorted(maps.Keys(m.workers)) }
 
 // heldBy are the jobs of a worker, by id.
 func (m *model) heldBy(worker string) (held []*modelJob) {

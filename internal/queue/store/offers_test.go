@@ -106,6 +106,55 @@ func TestWhatWasAcceptedStays(t *testing.T) {
 	want(t, "found", l.check(false), "")
 }
 
+// A job that ended is anybody's when it is run again: what it was reserved for, and who declined it, was of its first life.
+func TestWhatIsRunAgainIsAnybodys(t *testing.T) {
+	l := newLab(t)
+	l.enqueue(Item{ID: "j", For: "anna", ForWithin: time.Minute, Retention: time.Hour})
+	claim := l.begin("p/1", asked("anna"))[0]
+	l.work("p/1", asked("anna"), report(Done{ID: "j", Token: claim.Token, Verb: "accept"}))
+	l.work("p/1", asked("anna"), state("away"), report(Done{ID: "j", Token: claim.Token, Verb: "dead", After: time.Hour}))
+	l.begin("p/2", asked("bob"))
+	_, err := l.Change(t.Context(), "retry", "", "", []string{"j"})
+	must(t, err)
+	want(t, "after it", l.stateOf("j"), "o p/2")
+	want(t, "found", l.check(false), "")
+}
+
+// Who declines a job keeps it from itself, whatever its name is.
+func TestADeclinedJobGoesToTheNext(t *testing.T) {
+	l := newLab(t)
+	l.enqueue(item("j"))
+	claim := l.begin("p/1", asked("anna=2"))[0]
+	l.begin("p/2", asked("bob"))
+	l.work("p/1", asked("anna=2"), report(Done{ID: "j", Token: claim.Token, Verb: "decline"}))
+	want(t, "after it", l.stateOf("j"), "o p/2")
+}
+
+// A worker that goes is not told of what it held: some of that may have ended with it.
+func TestWhoGoesHoldsNothing(t *testing.T) {
+	l := newLab(t)
+	l.enqueue(item("j"))
+	l.begin("p/1")
+	_, err := l.Change(t.Context(), "cancel", "", "", []string{"j"})
+	must(t, err)
+	answer := l.work("p/1", state("gone"), func(r *Report) { r.Inventory = []string{} })
+	want(t, "missing", len(answer.Missing), 0)
+	want(t, "after it", l.stateOf("j"), "k")
+}
+
+// A placement holds for who calls after it was set. Who was idle before is found all the same, and so is who has no room of the
+// capacity of which a job takes nothing.
+func TestWhoHasNoRankIsFound(t *testing.T) {
+	l := newLab(t)
+	l.begin("p/1")
+	l.configure("placement", "longest")
+	l.enqueue(item("a"))
+	want(t, "handed", strings.Join(l.handed(), ","), "p/1 a")
+	l.begin("p/2", room("call:1,slot:1"))
+	l.enqueue(Item{ID: "b", Lane: Lane{Kind: "note", Cost: "call=1"}}, Item{ID: "c", Lane: Lane{Kind: "note", Cost: "call=0,slot=1"}})
+	want(t, "handed", strings.Join(l.handed(), ","), "p/2 b,p/2 c")
+}
+
 // What is torn of offers, names and ranks is found, and mended.
 func TestCheckMendsOffers(t *testing.T) {
 	for finding, tear := range map[string]func(l *lab){

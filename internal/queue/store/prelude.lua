@@ -447,7 +447,7 @@ local function costOf(text)
   local cost = costs[text]
   if not cost then
     cost = {}
-    for name, amount in string.gmatch(text == '' and 'slot=1' or text, '([^,=]+)=(%d+)') do
+    for name, amount in string.gmatch(text == '' and 'slot=1' or string.gsub(text, ',\1[^,]*', ''), '([^,=]+)=(%d+)') do
       cost[#cost + 1] = {name, tonumber(amount)}
     end
     costs[text] = cost
@@ -684,6 +684,7 @@ end
 local function heads(w)
   reindex()
   local found = {}
+  if (w.tags ~= '' or string.find(w.kinds, ',', 1, true)) and call('EXISTS', index) == 0 then return found end
   local function among(kind, from, to)
     for _ = 1, 1000 do
       local two = call('ZRANGEBYLEX', index, '[' .. from, to, 'LIMIT', '0', '2')
@@ -816,6 +817,7 @@ local function hold(w, taken)
   for i = 1, n do until_[2 * i - 1], until_[2 * i] = untilMs, 'o' .. T .. taken[i] end
   call('ZADD', times, unpack(until_))
   add('o', n)
+  for i = 1, n do count('offered', string.match(of[i], '^[^\t]*'), 1) end
   taken.offered, timed = true, true
 end
 
@@ -955,7 +957,9 @@ local function candidate(class, seed, except)
       if w then return w end
     end
   end
-  -- Those that were entered by a version which knew no ranks are found last.
+  -- Those that were entered before the placement was set, or by a version which knew none, have no ranks. They are looked for
+  -- as long as nobody has one: among the others would be all who are idle and have room of something else. So they are for a job
+  -- that takes none of its first capacity.
   local function first()
     local capacity = string.match(f[3], '^([^,=]+)=') or 'slot'
     local start = table.concat({'r', f[1], capacity, tag, ''}, T)
@@ -980,7 +984,7 @@ local function candidate(class, seed, except)
     return nil
   end
   local w = placement and first()
-  if w then return w end
+  if w or placement and not string.find(f[3], '^[^,]*=0') and #under(links, 'r' .. T .. f[1] .. T, 1) > 0 then return w end
   return among('[' .. prefix .. seed, '(' .. prefix .. '\255') or among('[' .. prefix, '(' .. prefix .. seed)
 end
 
@@ -1025,12 +1029,14 @@ local function alarm(w)
     local first = call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]
     if first and (not ms or tonumber(first) < ms) then ms = tonumber(first) end
   end
-  local atMs, holder = string.match(call('HGET', workers, '') or '', '^(%d+)\t(.*)$')
+  local noted = call('HGET', workers, '') or ''
+  local atMs, holder = string.match(noted, '^(%d+)\t(.*)$')
   local mine = w and holder == w.id
   local alive = not mine and holder and tonumber(call('ZSCORE', times, 'w' .. T .. holder) or 0) > nowMs
   if w and not alive then
     if not ms then return -1 end
-    call('HSET', workers, '', string.format('%d', ms) .. T .. w.id)
+    local note = string.format('%d', ms) .. T .. w.id
+    if note ~= noted then call('HSET', workers, '', note) end
     return math.max(ms - nowMs, 0)
   end
   if alive and ms and ms < tonumber(atMs) then
@@ -1084,10 +1090,26 @@ local function seldom()
     call('HSET', jobs, id, write(j))
   end
 
+  -- unbind has a job be anybody's: reserved no more, and declined by nobody. Its lane is another then.
+  local function relane(j)
+    j.class = j.kind .. T .. j.tags .. T .. j.cost
+    j.lane = j.class .. T .. j.key
+  end
+
+  local function unbind(j)
+    j.tags, j.cost = string.gsub(j.tags, '^\1[^,]*,', ''), string.gsub(j.cost, ',\1[^,]*', '')
+    if j.cost == 'slot=1' then j.cost = '' end
+    relane(j)
+  end
+
   -- finish ends a job: d done, x dead, k cancelled. It stands in jobs, and nowhere else any more. Those that wait for it
   -- are told by due.
   local function finish(id, j, state, text, retention)
     call('HDEL', jobs, id)
+    if string.find(j.lane, '\1', 1, true) then
+      call('ZREM', times, 'u' .. T .. id)
+      unbind(j)
+    end
     freeUnique(id, j, state)
     if retention > 0 then
       j.state = state
@@ -1168,17 +1190,6 @@ local function seldom()
     end
   end
 
-  -- unbind has a job be anybody's: reserved no more, and declined by nobody.
-  local function unbind(j)
-    j.tags, j.cost = string.gsub(j.tags, '^\1[^,]*,', ''), string.gsub(j.cost, ',\1[^,]*', '')
-    if j.cost == 'slot=1' then j.cost = '' end
-  end
-
-  local function relane(j)
-    j.class = j.kind .. T .. j.tags .. T .. j.cost
-    j.lane = j.class .. T .. j.key
-  end
-
   -- lapse is the end of what unbind says.
   local function lapse(id)
     local record = call('HGET', jobs, id)
@@ -1190,7 +1201,6 @@ local function seldom()
       touch(j.lane)
     end
     unbind(j)
-    relane(j)
     if waits then enter(id, j) else call('HSET', jobs, id, write(j)) end
   end
 
@@ -1325,7 +1335,7 @@ local function seldom()
       local what, id = string.sub(member, 1, 1), string.sub(member, 3)
       if what == 'j' then
         delayed[#delayed + 1] = id
-      else
+      elseif what ~= 'u' or tonumber(call('ZSCORE', times, member) or 0) <= nowMs then -- somebody may just have declined it
         enterAll(delayed)
         delayed = {}
         call('ZREM', times, member)

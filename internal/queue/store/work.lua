@@ -96,7 +96,7 @@ end
 local gone, goneLanes, goneIn, groups, ends = {}, {}, {}, {}, {}
 local mine = id .. T
 local told = #under(links, 'x' .. T .. id .. T, 1) > 0
-local lookAfter = told or call('EXISTS', unique) == 1 or #call('ZRANGEBYLEX', links, '[a\t', '(f\n', 'LIMIT', '0', '1') > 0
+local lookAfter = told or #ids > 0 and (call('EXISTS', unique) == 1 or #call('ZRANGEBYLEX', links, '[a\t', '(f\n', 'LIMIT', '0', '1') > 0)
 
 -- annotate keeps a note with its job, and tells it to those who wait for the end.
 local function annotate(job, text)
@@ -120,6 +120,7 @@ local function accept(job, claimText)
   end
   call('ZREM', times, 'o' .. T .. job)
   add('o', -1)
+  count('accepted', split(claimText, T)[4], 1)
   local record = call('HGET', jobs, job)
   if record then freeUnique(job, parse(record), 'c') end
   return true
@@ -136,10 +137,18 @@ local function report(job, token, verb, number_, text, claimText)
     endOffer(job, claimText, verb == 'miss' and 'missed' or 'declined')
     return
   end
-  if verb == 'done' and number_ == 0 and not lookAfter and (w.offer == '' or accept(job, claimText)) then
+  if verb == 'done' and w.offer ~= '' and not accept(job, claimText) then
+    late[#late + 1] = job
+    return
+  end
+  if verb == 'done' and number_ == 0 and not lookAfter then
     local text_ = string.sub(claimText, #mine + 18)
-    local found = ends[text_] or {string.match(text_, '^%d*\t([^\t]*\t[^\t]*\t[^\t]*\t[^\t]*)\t?(%d*)$')}
-    ends[text_] = found
+    local found = ends[text_]
+    if not found then
+      found = {string.match(text_, '^%d*\t([^\t]*\t[^\t]*\t[^\t]*\t[^\t]*)\t?(%d*)$')}
+      found[3], ends[text_] = string.find(found[1], '\1', 1, true), found
+    end
+    if found[3] then call('ZREM', times, 'u' .. T .. job) end
     local lane, group = found[1], found[2]
     gone[#gone + 1] = job
     if group == '' then unlink(id, job) else groups[group] = (groups[group] or 0) + 1 end
@@ -221,6 +230,7 @@ if state == 'gone' then
   call('ZREM', times, 'w' .. T .. id)
   keepWorker(w)
   bury(id, true)
+  missing = {} -- it holds nothing any more
 end
 local taken = want > 0 and not new and claim(w, want) or {}
 handOver(seed, id)
