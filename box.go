@@ -68,6 +68,7 @@ type Box struct {
 	ended     chan struct{} // made by Close, closed when no life is left, and nil then
 	finished  bool          // nothing is started any more
 	unsent    unsent
+	told      int   // lives that ended since, of whose end the server knows
 	closeErr  error // of the first Close
 }
 
@@ -131,9 +132,9 @@ func thisProcess() string {
 }
 
 // Close ends every acquisition and every lease with ErrClosed, releases what is held, and returns when no goroutine is
-// left. A server that does not answer is tried for the claim time, and for as long again what was on its way. If it could
-// not be told of something, the error wraps ErrUnavailable and says of how much and what; the server ends that by itself,
-// when its ttl is over. Calling it again returns the same.
+// left. That takes as long as the server goes on taking what it is told. One that does not answer is tried for the claim time,
+// and for as long again what was on its way. If it could not be told of something, the error wraps ErrUnavailable and says of
+// how much and what; the server ends that by itself, when its ttl is over. Calling it again returns the same.
 func (b *Box) Close() error {
 	b.mu.Lock()
 	if b.closed != nil {
@@ -157,12 +158,7 @@ func (b *Box) Close() error {
 	b.mu.Unlock()
 	b.perform(&out)
 
-	patience := time.NewTimer(2 * b.claim)
-	select {
-	case <-ended:
-	case <-patience.C:
-	}
-	patience.Stop()
+	b.awaitEnds(ended)
 	b.stop() // what is still under way fails
 	b.servants.Wait()
 	b.mu.Lock()
@@ -180,6 +176,26 @@ func (b *Box) Close() error {
 		b.closeErr = errors.Join(b.closeErr, b.closeClient())
 	}
 	return b.closeErr
+}
+
+// awaitEnds returns when no life is left, or the server has been told of no end for as long as one is tried.
+func (b *Box) awaitEnds(ended <-chan struct{}) {
+	patience := time.NewTicker(2 * b.claim)
+	defer patience.Stop()
+	for before := 0; ; {
+		select {
+		case <-ended:
+			return
+		case <-patience.C:
+		}
+		b.mu.Lock()
+		told := b.told
+		b.mu.Unlock()
+		if told == before {
+			return
+		}
+		before = told
+	}
 }
 
 // unsent is what the server could not be told while the box closed.

@@ -142,8 +142,12 @@ func (b *Box) forget(l *life, why *acquisition.Action) {
 	}
 	l.over, l.verdict = true, *why
 	b.leaveInbox(l)
-	if why.Why == acquisition.Failure && b.closed != nil {
+	switch {
+	case b.closed == nil:
+	case why.Why == acquisition.Failure:
 		b.unsent.add(l.errand.name(), why.Err)
+	default:
+		b.told++
 	}
 	for _, id := range l.ids {
 		if b.lives[id] == l { // and not the life of a group's lease
