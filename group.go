@@ -252,6 +252,9 @@ func (s *Semaphore) Within(ctx context.Context, wider *Semaphore, options ...Acq
 	if wider == nil {
 		return nil, fmt.Errorf("acquire %q: %w: the wider semaphore is nil", s.name, ErrInvalid)
 	}
+	if wider.box == s.box && wider.name == s.name {
+		return nil, fmt.Errorf("acquire %q: %w: within itself: it would wait for the permit that it holds", s.name, ErrInvalid)
+	}
 	own, err := s.Acquire(ctx, options...)
 	if err != nil {
 		return nil, err

@@ -201,9 +201,15 @@ func (m *QuorumMutex) failure(granted int, errs []error) error {
 	if len(m.quorum.boxes)-len(lasting) < m.quorum.majority {
 		return lasting[0]
 	}
+	if len(errs) == 0 {
+		errs = []error{errNoAnswer}
+	}
 	return fmt.Errorf("acquire %q: %w: %d of %d servers, %d are needed: %v", m.name, kind, granted, len(m.quorum.boxes),
 		m.quorum.majority, errors.Join(errs...)) //nolint:errorlint // a time limit in there is not the caller's
 }
+
+// errNoAnswer is why the others are missing if none of them has refused.
+var errNoAnswer = errors.New("the others gave no answer in time")
 
 // raise makes the largest of the tokens that of all, and has the majority know it before anybody uses it: so the next
 // majority, which has a server in common with this one, comes to a larger one.

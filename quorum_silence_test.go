@@ -490,3 +490,15 @@ func (h *hall) holdAlone(lease *signalbox.QuorumLease, last *atomic.Int64, span 
 	}
 	_ = lease.Release(h.Context()) // what was lost is no fault here
 }
+
+// Servers that say nothing give no reason: the error says that instead.
+func TestQuorumOfSilentServersSaysSo(t *testing.T) {
+	inHall(t, 3, func(h *hall) {
+		q, lines := h.process()
+		for i := range lines {
+			lines[i].hush()
+		}
+		_, err := q.Mutex("m").TryAcquire(h.Context())
+		says(t, err, signalbox.ErrUnavailable, "gave no answer in time")
+	})
+}

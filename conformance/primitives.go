@@ -336,6 +336,8 @@ func within(b *bench) {
 	box := b.box()
 	all := box.Semaphore(b.name, 3)
 	tenant := func(i int) *signalbox.Semaphore { return box.Semaphore(fmt.Sprint(b.name, " tenant ", i), 1) }
+	_, err := tenant(1).Within(b.ctx, tenant(1)) // would wait for itself
+	b.is(err, signalbox.ErrInvalid)
 	first, err := tenant(1).Within(b.ctx, all)
 	b.must(err)
 	blocked := make(chan error, 1)
