@@ -36,7 +36,7 @@ install: ## install signalbox into $GOBIN
 test: test-deps ## run every test, where there is concurrency with the race detector (installs redis-server on Debian as root)
 	$(TEST) -timeout 9m $(SEQUENTIAL) $(TWICE)
 	$(TEST) -timeout 9m -run 'TestFuzzAgainstRedis|TestQuorumTokensIncrease|TestOverloadIsNoFailure|TestThePromisesSurviveRestarts' ./engine . ./cmd/signalbox
-	all="$$($(GO) list work)" && $(TEST) -race -timeout 9m $$(grep -vxF $(SEQUENTIAL:./%=-e $(MODULE)/%) <<<"$$all")
+	all="$$($(GO) list work)" && $(TEST) -race -timeout 15m $$(grep -vxF $(SEQUENTIAL:./%=-e $(MODULE)/%) <<<"$$all")
 
 race: test-deps ## run every test and all random cases with the race detector; takes half an hour
 	SIGNALBOX_ALL_CASES=1 $(TEST) -race -timeout 30m work
