@@ -272,21 +272,41 @@ func TestATransactionFromBeforeTheRelayFellAsleep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, outboxIn(t, postgrestest.Shared(t), "lock_timeout = '1ms'"), difftest.Redis(t))
 	w.work(t, 10)
-	ctx := t.Context()
-	tx, err := w.pool.Begin(ctx)
-	must(t, err)
-	_, err = Enqueue(ctx, tx, note, "a")
-	must(t, err)
+	tx := w.begin(t, "a")
 	w.relay(t, "e")
 	w.commit(t, "b")
 	w.await(t, []string{"b"})
 	w.commit(t, "c")
 	w.await(t, []string{"b", "c"})
 	w.awaitSleepy(t)
-	must(t, tx.Commit(ctx))
+	must(t, tx.Commit(t.Context()))
 	w.await(t, []string{"a", "b", "c"})
 	w.commit(t, "d")
 	w.settle(t, []string{"a", "b", "c", "d"})
+}
+
+// Two transactions find nobody asleep, and tell nobody. The one that ends is relayed though the relay waits for the other.
+func TestATransactionBesideOneThatGoesOn(t *testing.T) {
+	t.Parallel()
+	w := plainWorld(t)
+	w.work(t, 10)
+	short, long := w.begin(t, "a"), w.begin(t, "b")
+	w.relay(t, "e")
+	w.awaitSleepy(t)
+	must(t, short.Commit(t.Context()))
+	w.await(t, []string{"a"})
+	must(t, long.Commit(t.Context()))
+	w.settle(t, []string{"a", "b"})
+}
+
+// begin enqueues in a transaction that goes on.
+func (w *world) begin(t *testing.T, id string) pgx.Tx {
+	t.Helper()
+	tx, err := w.pool.Begin(t.Context())
+	must(t, err)
+	_, err = Enqueue(t.Context(), tx, note, id)
+	must(t, err)
+	return tx
 }
 
 // awaitSleepy waits until the relay waits for the lock of sleep, or has it and has looked since.

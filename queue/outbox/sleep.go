@@ -12,8 +12,9 @@ import (
 // A relay that finds no rows sleeps until it is told of some. Notifications are costly, so transactions make one only if the
 // relay sleeps, which they see by lock 0 of the outbox: see signalbox_outbox_add. To fall asleep it asks for that lock. From
 // then on every new transaction tells, and when it is granted those have ended that did not; a look after that has missed
-// nothing. Until then the relay hears of new transactions already, and looks. A few jobs it relays half asleep, without giving
-// the lock back; it wakes up when there are more.
+// nothing. Until then the relay hears of new transactions already, and looks. It also looks without being told, at intervals
+// that double: of those that do not tell some may have committed, since its last look before it asked or later, while another
+// one goes on for long. A few jobs it relays half asleep, without giving the lock back; it wakes up when there are more.
 //
 // One connection hears, one has the lock, because asking for it may take as long as somebody's transaction; the third one looks.
 
@@ -66,13 +67,19 @@ func (s *sleeper) hear(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// halfAsleep is how many calls a relay makes before it wakes up.
-const halfAsleep = 3
+const (
+	// halfAsleep is how many calls a relay makes before it wakes up.
+	halfAsleep = 3
+	// firstLook is when a relay that waits for the lock first looks without being told. A job that nobody tells of is thus
+	// relayed within that and as long again as its transaction took.
+	firstLook = 10 * time.Millisecond
+)
 
 // sleep drains when it is told to, and returns when there is more than that is for.
 func (s *sleeper) sleep(ctx context.Context, drain func(ctx context.Context, calls int) (more bool, err error)) error {
-	net := time.NewTicker(s.look)
-	defer net.Stop()
+	interval := firstLook
+	looks := time.NewTicker(interval)
+	defer looks.Stop()
 	granted, asleep := s.ask(ctx), false
 	for {
 		select {
@@ -81,8 +88,13 @@ func (s *sleeper) sleep(ctx context.Context, drain func(ctx context.Context, cal
 				return err
 			}
 			granted, asleep = nil, true
+			looks.Reset(s.look)
 		case <-s.told:
-		case <-net.C:
+		case <-looks.C:
+			if !asleep {
+				interval = min(2*interval, s.look)
+				looks.Reset(interval)
+			}
 		case err := <-s.deaf:
 			return err
 		case <-ctx.Done():
