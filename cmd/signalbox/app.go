@@ -109,7 +109,12 @@ which starts on demand and ends itself when nobody needs it. It is found by its 
 $SIGNALBOX_STATE, else $XDG_STATE_HOME/signalbox, else ~/.local/state/signalbox. So
 commands with another HOME or XDG_STATE_HOME (cron, sudo, containers) do not meet it,
 and do not exclude each other: give all of them the same --socket, or $SIGNALBOX_SOCKET,
-in a folder that only you can write. The engine keeps everything in memory.`,
+in a folder that only you can write. The engine keeps everything in memory.
+
+Leave that folder alone while commands run: to begin anew, signalbox serve --stop. If
+it is removed or renamed, the engine notices within 0.1 s and ends, and with it every
+lease; commands under one are killed within 0.1 s, too. Until then a command that comes
+in meanwhile may hold what they hold: check the fencing token where that matters.`,
 		Example: `  signalbox run --limit 2 downloads -- wget https://example.org/big
   signalbox run --no-wait nightly-report -- ./report.sh
   signalbox elect scheduler -- ./scheduler

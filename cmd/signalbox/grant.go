@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-io/signalbox"
@@ -18,9 +20,15 @@ type grant struct {
 	app    *app
 	box    *signalbox.Box
 	leases []*signalbox.Lease
-	done   <-chan struct{} // closed when the first of the leases ends
+	done   <-chan struct{} // closed when the first of the leases ends, or a mark is gone
 	marks  []*mark         // on the private engine
+
+	unmarked   atomic.Bool // a mark is gone
+	endMinding func()      // nil without marks
 }
+
+// errUnmarked: nothing keeps others out any more.
+var errUnmarked = errors.New("the folder of the private local engine was removed")
 
 // Deadline is when the first of the leases ends that is not renewed until then.
 func (g *grant) Deadline() time.Time {
@@ -35,6 +43,9 @@ func (g *grant) Deadline() time.Time {
 
 // Err is nil while everything is held; then it is why a lease has ended.
 func (g *grant) Err() error {
+	if g.unmarked.Load() {
+		return errUnmarked
+	}
 	for _, lease := range g.leases {
 		if err := lease.Err(); err != nil {
 			return err
@@ -65,8 +76,11 @@ func (g *grant) environment() []string {
 // lost says what became of the command under a lease that is over.
 func (g *grant) lost(cause error, outcome string) error {
 	reason := "could not be renewed in time"
-	if errors.Is(cause, signalbox.ErrForced) {
+	switch {
+	case errors.Is(cause, signalbox.ErrForced):
 		reason = "was ended by an operator"
+	case errors.Is(cause, errUnmarked):
+		reason = "is void: " + errUnmarked.Error()
 	}
 	of := g.leases[0]
 	for _, lease := range g.leases {
@@ -78,7 +92,39 @@ func (g *grant) lost(cause error, outcome string) error {
 	return &exitError{exitLost, fmt.Errorf("%s: the lease %s%s", printable(of.Resource()), reason, outcome)}
 }
 
+// mind closes done when a mark is gone, as at the end of a lease, until endMinding is called.
+func (g *grant) mind() {
+	leases, done := g.done, make(chan struct{})
+	g.done = done
+	ctx, cancel := context.WithCancel(context.Background())
+	var minding sync.WaitGroup
+	g.endMinding = func() {
+		cancel()
+		minding.Wait()
+	}
+	minding.Go(func() {
+		tick := time.NewTicker(reachEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				g.unmarked.Store(slices.ContainsFunc(g.marks, (*mark).isGone))
+			case <-leases:
+			case <-ctx.Done():
+				return
+			}
+			if g.Err() != nil {
+				close(done)
+				return
+			}
+		}
+	})
+}
+
 func (g *grant) unmark() {
+	if g.endMinding != nil {
+		g.endMinding()
+	}
 	for _, m := range g.marks {
 		m.remove()
 	}
@@ -191,6 +237,7 @@ func (a *app) markHeld(ctx context.Context, f *terms, box *signalbox.Box, names 
 		}
 		g.marks = append(g.marks, m)
 	}
+	g.mind()
 	return g, nil
 }
 

@@ -90,7 +90,7 @@ func (a *app) insist(ctx context.Context, p *waitFlags, what string, attempt fun
 			}
 			err = attempt(box)
 		}
-		ended := a.private != nil && a.private.generation() == ""
+		ended := a.private != nil && a.private.ended()
 		if !errors.Is(err, signalbox.ErrUnavailable) || ended || ctx.Err() != nil {
 			return err
 		}

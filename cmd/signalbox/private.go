@@ -31,7 +31,8 @@ import (
 // one engine, whatever else is in his environment.
 //
 // The locks are the kernel's (flock): they end with their process, however it ends, so nothing here can be stale but the
-// socket, which the next engine replaces.
+// socket, which the next engine replaces. A lock is on a file, not on its path: whose file was removed or replaced locks
+// nobody out any more. The engine looks for that every reachEvery, and ends itself; so does what runs under a mark.
 type private struct {
 	folder string
 	socket string
@@ -45,7 +46,8 @@ const (
 	startWithin = 5 * time.Second
 	stopWithin  = 10 * time.Second
 	pingWithin  = 2 * time.Second
-	look        = 10 * time.Millisecond // the pace of looking whether something has happened
+	look        = 10 * time.Millisecond  // the pace of looking whether something has happened
+	reachEvery  = 100 * time.Millisecond // the pace of looking whether a lock is still where others look for it
 	idleExit    = 10 * time.Minute
 )
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +21,11 @@ import (
 //
 // Those who hold go on until their lease ends, and hear of that with the next renewal at the latest. Meanwhile each of
 // them has a file beside the socket, held-RESOURCE-ENGINE-PROCESS, and a lock on it. Who was granted the same resource by
-// another engine waits until those are unlocked. The kernel unlocks them with their process.
+// another engine waits until those are unlocked. The kernel unlocks them with their process. A holder whose file was
+// removed can keep nobody waiting, and ends its command at once.
+//
+// Who removes the folder removes all of that. The engine and the holders notice within reachEvery, and those who wait start
+// another engine.
 
 // revive starts another engine whenever one was killed, until the context ends.
 func (p *private) revive(ctx context.Context, say func(string)) {
@@ -32,8 +37,8 @@ func (p *private) revive(ctx context.Context, say func(string)) {
 		case ctx.Err() != nil:
 		case err != nil:
 			say(err.Error())
-		case started:
-			say("the private local engine was killed, and what it knew is lost; another was started, and the queue is made anew")
+		case started != "":
+			say("the private local engine " + started + ", and what it knew is lost; another was started, and the queue is made anew")
 		}
 		select {
 		case <-tick.C:
@@ -54,31 +59,45 @@ func (p *private) outlive(ctx context.Context) {
 	_ = conn.Close()
 }
 
-// startAgain starts an engine if there is none, and the last one was killed. It reports whether it has.
-func (p *private) startAgain(ctx context.Context) (bool, error) {
+// startAgain starts an engine if there is none, and the last one was not ended on purpose. It returns what became of that
+// one, "" if none was started.
+func (p *private) startAgain(ctx context.Context) (former string, _ error) {
+	if err := ownFolder(p.folder); err != nil {
+		return "", p.blocked(err)
+	}
 	starting, err := p.lock(ctx, "start.lock")
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	defer starting.release()
 	if err := p.ping(ctx); !errors.Is(err, errNotRunning) {
-		return false, err
+		return "", err
+	}
+	former = "was killed"
+	if _, err := os.Stat(p.file("engine.lock")); errors.Is(err, fs.ErrNotExist) {
+		former = "ended because its engine.lock was removed"
 	}
 	patience, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	life, err := p.lock(patience, "engine.lock") // it may be about to end
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	life.release()
-	if p.generation() == "" {
-		return false, nil
+	if p.ended() && former == "was killed" {
+		return "", nil
 	}
 	ended, err := p.spawn()
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	return true, p.await(ctx, ended)
+	return former, p.await(ctx, ended)
+}
+
+// ended reports whether the last engine was ended on purpose.
+func (p *private) ended() bool {
+	text, err := os.ReadFile(p.file("engine.lock"))
+	return err == nil && strings.TrimSpace(string(text)) == ""
 }
 
 // generation tells engines apart: the process id of the one that runs, or was killed, "" if it was ended.
@@ -98,6 +117,9 @@ type mark struct {
 	path string
 	lock *fileLock
 }
+
+// isGone reports whether others look for the file in vain.
+func (m *mark) isGone() bool { return m.lock != nil && !m.lock.isAt(m.path) }
 
 func (m *mark) remove() {
 	if m != nil {

@@ -160,4 +160,14 @@ func (l *fileLock) write(text string) error {
 	return err
 }
 
+// isAt reports whether the path still leads to the locked file. If it does not, others lock another file there.
+func (l *fileLock) isAt(path string) bool {
+	there, err := os.Stat(path)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) // what nobody can tell is no loss
+	}
+	own, err := l.file.Stat()
+	return err != nil || os.SameFile(there, own)
+}
+
 func (l *fileLock) release() { _ = l.file.Close() } // closing is what unlocks

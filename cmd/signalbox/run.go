@@ -63,7 +63,8 @@ Against both the token helps.
 
 Without --url the permits are in the private local engine of this user, in memory.
 If it is killed, holders lose their leases, and those who wait start another and
-queue again. See signalbox help for which commands meet there.
+queue again. See signalbox help for which commands meet there, and for what becomes
+of them when its folder is removed.
 
 Exit status: the command's, or 128 plus the number of the signal that ended it, or
   64   the command line makes no sense

@@ -276,22 +276,50 @@ func (a *app) servePrivate(ctx context.Context, idle time.Duration) error {
 	if err != nil {
 		return err
 	}
+	if l, ok := l.(*net.UnixListener); ok {
+		l.SetUnlinkOnClose(false) // there may be the socket of another engine by then
+	}
 	e, err := engine.Open(engine.Options{UnixPath: p.socket})
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	signal.Ignore(hangup...)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go p.endWhenIdle(ctx, e, idle, cancel)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go p.endWhenIdle(ctx, e, idle, life, func() { cancel(nil) })
+	go p.endOutOfReach(ctx, life, cancel)
 	h := house{engine: e, doors: []door{{Listener: l}}, progress: a.newProgress()}
 	err = h.serve(ctx, func() error { return nil })
-	return errors.Join(err, life.write("")) // it was not killed
+	if life.isAt(p.file("engine.lock")) {
+		_ = os.Remove(p.socket) // the next engine does so, too
+	}
+	err = errors.Join(err, life.write("")) // it was not killed
+	if gone := context.Cause(ctx); errors.Is(gone, errOutOfReach) {
+		err = errors.Join(err, gone)
+	}
+	return err
+}
+
+// errOutOfReach: newcomers do not find the engine, and start another.
+var errOutOfReach = errors.New("the private local engine ends, and all that is held with it")
+
+// endOutOfReach cancels when the lock of the engine is no longer where others look for it.
+func (p *private) endOutOfReach(ctx context.Context, life *fileLock, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(reachEvery)
+	defer tick.Stop()
+	for life.isAt(p.file("engine.lock")) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+	cancel(fmt.Errorf("%s was removed or replaced, and commands that come now start another engine: %w", p.file("engine.lock"), errOutOfReach))
 }
 
 // endWhenIdle cancels when the engine has had neither a connection nor a key for the time idle. It holds the start lock
 // meanwhile, so that nobody finds the engine alive who then finds it gone, but for those who had found it before.
-func (p *private) endWhenIdle(ctx context.Context, e *engine.Engine, idle time.Duration, cancel func()) {
+func (p *private) endWhenIdle(ctx context.Context, e *engine.Engine, idle time.Duration, life *fileLock, cancel func()) {
 	tick := time.NewTicker(max(idle/20, time.Millisecond))
 	defer tick.Stop()
 	since := time.Now()
@@ -312,7 +340,7 @@ func (p *private) endWhenIdle(ctx context.Context, e *engine.Engine, idle time.D
 			since = time.Now()
 			continue
 		}
-		if !busy(ctx, e) {
+		if !busy(ctx, e) && life.isAt(p.file("engine.lock")) {
 			cancel()
 			<-ctx.Done()
 			_ = os.Remove(p.socket) // if the engine has not done so yet: before the lock goes
