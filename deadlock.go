@@ -2,6 +2,7 @@ package signalbox
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -28,24 +29,27 @@ type Blocked struct {
 // apart since, so look twice before you force. A party is an owner with its label: a process whose goroutines acquire
 // independently of each other should give each of them a Label, or it may be reported although none of them is stuck. A
 // party without label that waits for itself is not reported. It costs what List costs, and an Inspect for each resource
-// that somebody waits for.
+// that somebody waits for. As with List, an error that wraps ErrWrongType comes with what was found of all others.
 func (b *Box) Deadlocks(ctx context.Context) ([]Deadlock, error) {
-	list, err := b.List(ctx)
-	if err != nil {
-		return nil, err
+	list, foreign := b.List(ctx)
+	if foreign != nil && !errors.Is(foreign, ErrWrongType) {
+		return nil, foreign
 	}
 	var states []State
 	for _, found := range list {
 		if found.Waiters == 0 {
 			continue
 		}
-		state, err := b.Inspect(ctx, found.Resource)
-		if err != nil {
+		switch state, err := b.Inspect(ctx, found.Resource); {
+		case err == nil:
+			states = append(states, state)
+		case errors.Is(err, ErrWrongType): // since then
+			foreign = errors.Join(foreign, err)
+		default:
 			return nil, err
 		}
-		states = append(states, state)
 	}
-	return deadlocks(states), nil
+	return deadlocks(states), foreign
 }
 
 // party is an owner with its label.

@@ -2,7 +2,9 @@ package signalbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -70,11 +72,14 @@ func (b *Box) Inspect(ctx context.Context, name string) (State, error) {
 
 // List returns the resources that are held, waited for, or limited by an operator, by name, without holders and
 // waiters. It scans the keys of the server, of every primary in a Cluster: O(number of keys).
+//
+// An error that wraps ErrWrongType comes with the list of all others: it joins one for each resource in whose place
+// somebody else's key is, and says which keys to look at. With any other error there is no list.
 func (b *Box) List(ctx context.Context) ([]State, error) {
 	if err := b.ready(ctx); err != nil {
 		return nil, fmt.Errorf("list: %w", err)
 	}
-	found := make(map[string]State)
+	found, foreign := make(map[string]State), make(map[string]error)
 	err := b.ledger.Names(ctx, func(names []string) error {
 		var resources []*ledger.Resource
 		for _, name := range names {
@@ -82,13 +87,18 @@ func (b *Box) List(ctx context.Context) ([]State, error) {
 				resources = append(resources, resource)
 			}
 		}
-		states, err := b.ledger.InspectAll(ctx, resources)
-		for i, state := range states {
-			if state.Leases+state.Waiters+state.Operator > 0 {
-				found[resources[i].Name] = newState(resources[i].Name, state)
+		for i, result := range b.ledger.InspectAll(ctx, resources) {
+			name := resources[i].Name
+			switch {
+			case errors.Is(result.Err, ErrWrongType):
+				foreign[name] = result.Err
+			case result.Err != nil:
+				return result.Err
+			case result.Leases+result.Waiters+result.Operator > 0:
+				found[name] = newState(name, result.State)
 			}
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -98,7 +108,11 @@ func (b *Box) List(ctx context.Context) ([]State, error) {
 		list = append(list, state)
 	}
 	slices.SortFunc(list, func(a, b State) int { return strings.Compare(a.Resource, b.Resource) })
-	return list, nil
+	var wrong []error
+	for _, name := range slices.Sorted(maps.Keys(foreign)) {
+		wrong = append(wrong, foreign[name])
+	}
+	return list, errors.Join(wrong...)
 }
 
 // Resize sets a limit that is stronger than what callers state, or clears it if limit is 0, and returns the one set

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -26,7 +27,7 @@ func (a *app) completed(most int, second func(signalbox.State) []string) complet
 			case box == nil:
 			case most == 0 || len(args) < most:
 				states, err := box.List(ctx)
-				if err != nil {
+				if err != nil && !errors.Is(err, signalbox.ErrWrongType) {
 					return err
 				}
 				for _, s := range states {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -19,13 +20,19 @@ should give each of them a label of its own.
 JSON: a list of {waits: [{owner, label, resource, id, held_by}]}; id is that of the
 place in the queue, held_by that of the lease it waits for.
 
+A resource in whose place is a key of another program is left out, and named on
+standard error, with the keys to look at.
+
 Exit status: 1 if there is one, 0 if there is none.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.look(cmd.Context(), func(box *signalbox.Box) error {
 				found := []signalbox.Deadlock{}
 				if box != nil {
 					circles, err := box.Deadlocks(cmd.Context())
-					if err != nil {
+					switch {
+					case errors.Is(err, signalbox.ErrWrongType):
+						a.warn(err.Error())
+					case err != nil:
 						return err
 					}
 					found = append(found, circles...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -33,7 +34,13 @@ whose names match one of the patterns, in which * stands for anything and ? for 
 character.
 
 JSON: a list of {resource, limit, limit_by_operator, held, leases, waiting};
-held counts permits, leases the holders.`,
+held counts permits, leases the holders.
+
+A resource in whose place is a key of another program is left out, and named on
+standard error behind the list, with the keys to look at.
+
+Exit status: 1 if one was left out or something else failed, 69 if the server cannot be
+reached, else 0.`,
 		Example: `  signalbox ls 'downloads*' deploy`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.look(cmd.Context(), func(box *signalbox.Box) error {
@@ -41,10 +48,10 @@ held counts permits, leases the holders.`,
 					return a.printList(nil)
 				}
 				states, err := box.List(cmd.Context())
-				if err != nil {
+				if err != nil && !errors.Is(err, signalbox.ErrWrongType) {
 					return err
 				}
-				return a.printList(slices.DeleteFunc(states, func(s signalbox.State) bool { return len(args) > 0 && !matches(args, s.Resource) }))
+				return errors.Join(a.printList(slices.DeleteFunc(states, func(s signalbox.State) bool { return len(args) > 0 && !matches(args, s.Resource) })), err)
 			})
 		},
 	}

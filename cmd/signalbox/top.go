@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -70,7 +71,10 @@ func (a *app) topOnce(ctx context.Context, box *signalbox.Box) error {
 	rows := []row{}
 	if box != nil {
 		found, err := busiest(ctx, box, -1)
-		if err != nil {
+		switch {
+		case errors.Is(err, signalbox.ErrWrongType):
+			a.warn(err.Error())
+		case err != nil:
 			return err
 		}
 		rows = append(rows, found...)
@@ -88,11 +92,12 @@ func (a *app) topOnce(ctx context.Context, box *signalbox.Box) error {
 	return err
 }
 
-// busiest lists the resources, and finds the oldest holder of the first `most` of them; of all if that is negative.
+// busiest lists the resources, and finds the oldest holder of the first `most` of them; of all if that is negative. An error
+// that wraps ErrWrongType comes with all others.
 func busiest(ctx context.Context, box *signalbox.Box, most int) ([]row, error) {
-	states, err := box.List(ctx)
-	if err != nil {
-		return nil, err
+	states, foreign := box.List(ctx)
+	if foreign != nil && !errors.Is(foreign, signalbox.ErrWrongType) {
+		return nil, foreign
 	}
 	slices.SortStableFunc(states, func(a, b signalbox.State) int {
 		return cmp.Or(cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(b.Leases, a.Leases))
@@ -101,15 +106,20 @@ func busiest(ctx context.Context, box *signalbox.Box, most int) ([]row, error) {
 	for i, state := range states {
 		r := row{Resource: state.Resource, Limit: state.Limit, Operator: state.Operator > 0, Held: state.Held, Waiting: state.Waiters}
 		if state.Leases > 0 && (most < 0 || i < most) {
-			if state, err = box.Inspect(ctx, state.Resource); err != nil {
+			closer, err := box.Inspect(ctx, state.Resource)
+			if errors.Is(err, signalbox.ErrWrongType) { // since then
+				foreign = errors.Join(foreign, err)
+				continue
+			}
+			if err != nil {
 				return nil, err
 			}
-			r.Oldest = oldest(&state)
+			state, r.Oldest = closer, oldest(&closer)
 		}
 		r.state = state
 		rows = append(rows, r)
 	}
-	return rows, nil
+	return rows, foreign
 }
 
 func topTable(rows []row) *table {
@@ -141,7 +151,7 @@ func (a *app) topLive(ctx context.Context, box *signalbox.Box, every time.Durati
 	for {
 		width, height := a.screen()
 		found, err := a.within(ctx, every, box, height)
-		if err == nil {
+		if found != nil { // else the last ones stay
 			rows = found
 		}
 		fmt.Fprint(a.stdout, frame(rows, err, time.Now(), width, height))

@@ -48,24 +48,28 @@ func (l *Ledger) Inspect(ctx context.Context, resource *Resource, most int) (Sta
 	return readState(resource, value)
 }
 
-// InspectAll returns the numbers of each resource, in one pipeline, without holders and waiters.
-func (l *Ledger) InspectAll(ctx context.Context, resources []*Resource) ([]State, error) {
+// InspectResult is one answer of InspectAll.
+type InspectResult struct {
+	State
+	Err error
+}
+
+// InspectAll returns the numbers of each resource, in one pipeline, without holders and waiters. The results stand in the
+// order of the resources.
+func (l *Ledger) InspectAll(ctx context.Context, resources []*Resource) []InspectResult {
 	calls := make([]call, len(resources))
 	for i, resource := range resources {
 		calls[i] = newCall(inspectScript, resource.keys, 0)
 	}
-	states := make([]State, len(resources))
+	results := make([]InspectResult, len(resources))
 	for i, reply := range l.runAll(ctx, calls) {
 		if reply.Err != nil {
-			return nil, failure("inspect", resources[i].Name, reply.Err)
+			results[i].Err = failure("inspect", resources[i].Name, reply.Err)
+			continue
 		}
-		state, err := readState(resources[i], reply.Value)
-		if err != nil {
-			return nil, err
-		}
-		states[i] = state
+		results[i].State, results[i].Err = readState(resources[i], reply.Value)
 	}
-	return states, nil
+	return results
 }
 
 func readState(resource *Resource, value any) (State, error) {
