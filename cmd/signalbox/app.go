@@ -112,8 +112,8 @@ and do not exclude each other: give all of them the same --socket, or $SIGNALBOX
 in a folder that only you can write. The engine keeps everything in memory.
 
 Leave that folder alone while commands run: to begin anew, signalbox serve --stop. If
-it is removed or renamed, the engine notices within 0.1 s and ends, and with it every
-lease; commands under one are killed within 0.1 s, too. Until then a command that comes
+it is removed or renamed, the engine, which looks every 0.1 s, ends, and with it every
+lease; commands under one are killed at the same pace. Until then a command that comes
 in meanwhile may hold what they hold: check the fencing token where that matters.`,
 		Example: `  signalbox run --limit 2 downloads -- wget https://example.org/big
   signalbox run --no-wait nightly-report -- ./report.sh
