@@ -92,7 +92,7 @@ func (q *Queue) Rebuild(ctx context.Context, sink history.Sink, options ...Rebui
 	})
 	var there *store.NotEmptyError
 	if errors.As(err, &there) {
-		return nil, fmt.Errorf("%w: %w; empty it first (FLUSHDB, if nothing else is on the server), or use a server of its own", ErrNotEmpty, err)
+		return nil, fmt.Errorf("%w: %w; nothing was changed: for a copy use an empty server (--copy --url); if this queue is to be replaced, empty it first", ErrNotEmpty, err)
 	}
 	for len(told) > 0 && err == nil { // they were to be canceled while they ran
 		some := told[:min(len(told), store.MostChanges)]

@@ -258,7 +258,10 @@ func exactly(names ...string) cobra.PositionalArgs {
 		if len(args) == len(names) {
 			return nil
 		}
-		return usage("%s takes %s, got %d arguments; see %s --help",
-			cmd.CommandPath(), strings.Join(names, " and "), len(args), cmd.CommandPath())
+		takes := strings.Join(names, " and ")
+		if len(names) == 0 {
+			takes = "no arguments (a server is named by --url, a queue by --queue)"
+		}
+		return usage("%s takes %s, got %d; see %s --help", cmd.CommandPath(), takes, len(args), cmd.CommandPath())
 	}
 }

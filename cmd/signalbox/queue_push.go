@@ -46,7 +46,7 @@ JSON: {queue, ids, known}; known are those that were there already (--id).`,
   signalbox queue push call '"+44 …"' --for anna --for-until 5m`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return usage("%s takes KIND and perhaps ARGUMENTS, got %d arguments; see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
+				return usage("%s takes KIND and perhaps ARGUMENTS, got %d; see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
 			}
 			return nil
 		},

@@ -83,7 +83,7 @@ again, it holds anew from now on; if nothing is different, nothing is changed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) < 2 || len(args) > 3:
-				return usage("%s takes NAME, KIND and perhaps ARGUMENTS, got %d arguments", cmd.CommandPath(), len(args))
+				return usage("%s takes NAME, KIND and perhaps ARGUMENTS, got %d", cmd.CommandPath(), len(args))
 			case (cron == "") == (every == 0):
 				return usage("when? one of --cron and --every")
 			case len(args) == 2:

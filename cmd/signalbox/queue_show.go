@@ -87,7 +87,7 @@ func (a *app) printJobs(jobs []queue.JobInfo, all int) error {
 		return a.printJSON(jobs)
 	}
 	if len(jobs) == 0 {
-		_, err := fmt.Fprintf(a.stdout, "No such jobs in queue %s. To add one: signalbox queue push KIND ARGUMENTS\n", printable(a.queue))
+		_, err := fmt.Fprintf(a.stdout, "No such jobs in queue %s. To add one: signalbox queue push KIND ARGUMENTS; for another queue: --queue NAME\n", printable(a.queue))
 		return err
 	}
 	t := newTable("ID", "STATE", "KIND", "KEY", ">AGE", ">FAILED", "WHAT")

@@ -26,13 +26,13 @@ func TestUsage(t *testing.T) {
 		"limit --rate 1/s --no-wait --cost 2 x":  "--cost 2 is more than --burst 1, and could never pass without waiting",
 		"limit --rate 1/s --wait 1s --no-wait x": "--wait and --no-wait exclude each other",
 		"barrier b":                              "--parties must be 1 to 100000, not 0",
-		"barrier --parties 2":                    "signalbox barrier takes NAME, got 0 arguments",
+		"barrier --parties 2":                    "signalbox barrier takes NAME, got 0",
 		"latch --parties 2 --done= l":            "--done must be a word that tells this party from the others",
 		"acquire --ttl 1h x":                     "give --detach: nothing renews the lease; signalbox lock x holds it until a signal comes",
 		"acquire --detach x":                     "--ttl says when the lease ends if nobody releases it, such as --ttl 1h",
 		"release x --all --token 1":              "--all and --token exclude each other",
 		"release x --token soon":                 `--token must be a whole number, not "soon"`,
-		"why":                                    "signalbox why takes NAME, got 0 arguments",
+		"why":                                    "signalbox why takes NAME, got 0",
 	} {
 		root := (&app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}).root()
 		root.SetArgs(strings.Fields(line))
