@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/signalbox-io/signalbox/embedded"
+	"github.com/signalbox-io/signalbox/internal/postgrestest"
 )
 
 // TestMain lets the test's own binary be the processes of a centre.
@@ -25,7 +26,9 @@ func TestMain(m *testing.M) {
 		return
 	}
 	redis.SetLogger(silence{})
-	os.Exit(m.Run())
+	code := m.Run()
+	postgrestest.CloseShared()
+	os.Exit(code)
 }
 
 // a centre under test: what it says, where its pages are, and what ends it.
