@@ -149,7 +149,8 @@ func Drain(t testing.TB, q *queue.Queue, workers ...*queue.Worker) {
 	for range workers {
 		<-ended
 	}
-	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
+	// What ended a worker is why the calls of settle were given up, whichever of them heard of it.
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		err = fmt.Errorf("drain: %w", cause)
 	}
 	if err != nil {
