@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/signalbox-io/signalbox/internal/difftest"
 )
 
 // noise is a text that cannot be compressed.
@@ -40,7 +42,7 @@ func onSmallDisk(t *testing.T, size string) (dir string, resize func(size string
 func TestReplicaWithAFullDisk(t *testing.T) {
 	dir, resize := onSmallDisk(t, "256k")
 	primary := startEngine(t)
-	l := listenAt(t, "127.0.0.1:0")
+	l := listenAt(t, "127.0.0.1:"+difftest.FreePort(t))
 	replica, end := serveEngine(t, l, dir, "appendonly=yes")
 	replica.do("SET", "old", "data")
 	for range 20 {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -336,7 +337,7 @@ func TestReplicaKeepsWhatItHears(t *testing.T) {
 		}
 		defer player.Close()
 		dir := t.TempDir()
-		l := listenAt(t, "127.0.0.1:0")
+		l := listenAt(t, "127.0.0.1:"+difftest.FreePort(t))
 		replica, end := serveEngine(t, l, dir, "appendonly="+appendOnly)
 		replica.do("SET", "before", "1")
 		if err := player.Send(300); err != nil {
@@ -358,9 +359,14 @@ func TestReplicaKeepsWhatItHears(t *testing.T) {
 	}
 }
 
+// listenAt listens. Where another server has just been, a process that a test beside this one starts may have its listener
+// for the moment between fork and exec.
 func listenAt(t *testing.T, addr string) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
+	for deadline := time.Now().Add(time.Minute); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(deadline); {
+		l, err = net.Listen("tcp", addr)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +381,7 @@ func TestRestartedReplicaGoesOn(t *testing.T) {
 			t.Parallel()
 			primary := start(t, other)
 			dir := t.TempDir()
-			l := listenAt(t, "127.0.0.1:0")
+			l := listenAt(t, "127.0.0.1:"+difftest.FreePort(t))
 			replica, end := serveEngine(t, l, dir, "appendonly=no")
 			replica.follow(primary.addr)
 			primary.do("SELECT", "5")

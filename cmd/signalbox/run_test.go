@@ -27,7 +27,7 @@ func TestCommandOfALostLeaseIsNotStarted(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	lease, err := box.Mutex("x").Acquire(t.Context(), signalbox.TTL(300*time.Millisecond))
+	lease, err := box.Mutex("x").Acquire(t.Context(), signalbox.TTL(6*time.Second))
 	if err == nil {
 		_, err = box.Force(t.Context(), "x", lease.ID())
 	}

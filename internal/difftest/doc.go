@@ -57,6 +57,8 @@
 //	# pairs         as sorted, for arrays that alternate fields and values
 //	# loose         only the kinds and the numbers of elements count
 //	# match REGEX   the reply as written above has to match; it reads (match)
+//	# await REGEX   as match, and the request is sent again until it does: what
+//	                the server does in the background
 //	# within N      an integer that is up to N less than written is as good:
 //	                a time that runs down
 //	# blocks        there is no reply yet; goes on when the server says that

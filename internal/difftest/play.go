@@ -105,7 +105,19 @@ func (p *player) request(e *entry) (string, error) {
 		p.blocked[e.conn] = true
 		return "", p.awaitBlocked()
 	}
-	return receive(conn, e)
+	reply, err := receive(conn, e)
+	if !e.again {
+		return reply, err
+	}
+	return reply, p.await("to a reply that matches", func() (bool, error) {
+		if err != nil || reply == matched {
+			return true, err
+		}
+		if err = conn.Send(e.words...); err == nil {
+			reply, err = receive(conn, e)
+		}
+		return false, err
+	})
 }
 
 func receive(conn *Conn, e *entry) (string, error) {

@@ -35,6 +35,7 @@ type entry struct {
 	words    []string // of a request or an action
 	mode     mode
 	match    *regexp.Regexp
+	again    bool  // until it matches
 	within   int64 // by how much an integer may be less than expected
 	blocks   bool
 	silent   bool
@@ -120,8 +121,9 @@ func (e *entry) direct(text string) (acts bool, err error) {
 		e.mode.pairs = true
 	case "loose":
 		e.mode.loose = true
-	case "match":
+	case "match", "await":
 		e.match, err = regexp.Compile(argument)
+		e.again = name == "await"
 	case "within":
 		e.within, err = strconv.ParseInt(argument, 10, 64)
 	case "blocks":
@@ -139,11 +141,14 @@ func (e *entry) direct(text string) (acts bool, err error) {
 	return false, err
 }
 
+// matched is what a reply reads that has to match.
+const matched = "(match)"
+
 // show writes a reply as the entry wants it compared.
 func (e *entry) show(v Value) string {
 	if e.match != nil {
 		if e.match.MatchString(v.String()) {
-			return "(match)"
+			return matched
 		}
 		return v.String()
 	}

@@ -154,7 +154,8 @@ func (m *Machine) tickReplication() {
 			m.wake(s)
 		}
 	}
-	if r.link == nil && len(r.replicas) > 0 && !m.failover.active() && (m.nowUs-r.pingedUs)/secondUs >= m.settings.Int("repl-ping-replica-period") {
+	quiet := m.failover.active() || m.savesLast()
+	if r.link == nil && len(r.replicas) > 0 && !quiet && (m.nowUs-r.pingedUs)/secondUs >= m.settings.Int("repl-ping-replica-period") {
 		r.pingedUs = m.nowUs
 		m.feed(pingRequest)
 	}

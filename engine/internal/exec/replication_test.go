@@ -347,6 +347,27 @@ func TestShutdownWaitsNoLongerThanItMay(t *testing.T) {
 	}
 }
 
+// TestNothingIsSaidBehindTheLastSnapshot: a replica that heard a PING which is not in it could not go on from where this
+// server begins again.
+func TestNothingIsSaidBehindTheLastSnapshot(t *testing.T) {
+	r := newReplicated(t, conf.Pair{Name: "save", Value: "3600 1"})
+	r.primary.Keep(r.nowUs, func() exec.LogState { return exec.LogState{} })
+	r.follow()
+	r.ask("SET a 1")
+	r.forget()
+	if r.primary.Shutdown(r.nowUs, 0); r.primary.TakeEffects().Begin != exec.JobSave {
+		t.Fatal("no snapshot is begun")
+	}
+	for range 30 {
+		r.nowUs += seconds
+		r.primary.Tick(r.nowUs)
+		r.primary.TakeEffects()
+	}
+	if told := r.told(); len(told) > 0 {
+		t.Errorf("the replica is told %q", told)
+	}
+}
+
 // TestReplicaOfBehindAWrite: what a server has written before it becomes a replica, be it in the same batch, is in the
 // stream from whose end it goes on. Else it would have what nobody else has.
 func TestReplicaOfBehindAWrite(t *testing.T) {

@@ -162,6 +162,10 @@ func (m *Machine) holdAll() {
 	m.freeze()
 }
 
+// savesLast reports whether holdAll holds everything. The stream stands still then: a replica that has heard more than the
+// last snapshot knows could not go on from it.
+func (m *Machine) savesLast() bool { return m.pause.everything && m.pause.untilUs == math.MaxInt64 }
+
 // endShutdown ends the engine, or lets it go on if the data is not on disk.
 func (m *Machine) endShutdown(w waitingSave, err error) {
 	if err == nil || w.force {
