@@ -58,7 +58,7 @@ func (s *Store) BeginHistory(ctx context.Context, keep int64) (string, error) {
 	if !ok || len(begun) != 2 {
 		return "", s.unexpected(doing, reply)
 	}
-	for _, key := range []string{"settings", "schedules", "ticks", "jobs", "claims", "links", "times", "unique", "rates", "ended", "endings"} {
+	for _, key := range []string{"workers", "settings", "schedules", "ticks", "jobs", "claims", "links", "times", "unique", "rates", "ended", "endings"} {
 		for cursor, first := "0", true; first || cursor != "0"; first = false {
 			reply, err := s.run(ctx, doing, historyScript, []any{"walk", key, cursor})
 			if err != nil {

@@ -48,6 +48,7 @@ elseif verb == 'on' then
     entry = '0'
     call = recorder()
   end
+  for _, key in ipairs({times, links, workers, counts, lanes}) do call('PERSIST', key) end -- see rest
   call(mark, history, 'walk', keep)
   save()
   return {call('XREVRANGE', history, '+', '-', 'COUNT', '1')[1][1], entry}
@@ -70,6 +71,9 @@ elseif entry == '' then
 elseif verb == 'off' then
   call = redis.call
   call('DEL', history)
+  if call('EXISTS', jobs) == 0 then
+    for _, key in ipairs({times, links, workers, counts, lanes}) do call('PEXPIRE', key, '86400000') end
+  end
   call('SET', clock, string.format('%d\t%d\t%d', math.max(given, nowUs), back, dated), 'PX', '86400000')
   return {'0'}
 elseif verb == 'walked' then
@@ -87,6 +91,16 @@ if verb == 'producer' then
   end
   save()
   return {'0'}
+end
+
+-- No queue is made from workers: those that are there are told, as here.
+if word == 'workers' then
+  local step = call('HSCAN', workers, value, 'COUNT', '50')
+  for i = 1, #step[2], 2 do
+    if step[2][i] ~= '' then call(mark, history, 'worker', step[2][i], step[2][i + 1], 'here') end
+  end
+  save()
+  return {step[1]}
 end
 
 local hashes = {jobs = jobs, claims = claims, rates = rates, settings = settings, unique = unique, ended = ended, schedules = schedules}

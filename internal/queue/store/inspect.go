@@ -256,25 +256,34 @@ func (s *Store) Workers(ctx context.Context, cursor string) (found []WorkerSight
 		return nil, "", s.unexpected("list the workers of", reply)
 	}
 	for i := 2; i < len(reply); i += 4 {
-		f := strings.Split(text(reply[i+1]), "\t")
-		offered, ok := reply[i+3].(int64)
-		if len(f) < 7 || !ok {
+		w, ok := parseWorker(text(reply[i]), text(reply[i+1]))
+		offered, isNumber := reply[i+3].(int64)
+		if !ok || !isNumber {
 			return nil, "", s.unexpected("list the workers of", reply)
 		}
-		w := WorkerSight{ID: text(reply[i]), State: f[1], Info: f[6], Lease: moment(reply[i+2]), Now: moment(reply[1])}
-		if w.Offered = int(offered); len(f) > 7 {
-			offer, _, _ := strings.Cut(f[7], " ")
-			w.OfferFor = time.Duration(whole(offer)) * time.Millisecond
-		}
-		w.Tags, w.Kinds = list(f[4]), list(f[5])
-		for _, part := range list(f[3]) {
-			if r := strings.Split(part, ":"); len(r) == 3 {
-				w.Room = append(w.Room, Room{r[0], int(whole(r[1])), int(whole(r[2]))})
-			}
-		}
+		w.Lease, w.Now, w.Offered = moment(reply[i+2]), moment(reply[1]), int(offered)
 		found = append(found, w)
 	}
 	return found, text(reply[0]), nil
+}
+
+// parseWorker reads what the prelude keeps of a worker.
+func parseWorker(id, kept string) (WorkerSight, bool) {
+	f := strings.Split(kept, "\t")
+	if len(f) < 7 {
+		return WorkerSight{}, false
+	}
+	w := WorkerSight{ID: id, State: f[1], Info: f[6], Tags: list(f[4]), Kinds: list(f[5])}
+	if len(f) > 7 {
+		offer, _, _ := strings.Cut(f[7], " ")
+		w.OfferFor = time.Duration(whole(offer)) * time.Millisecond
+	}
+	for _, part := range list(f[3]) {
+		if r := strings.Split(part, ":"); len(r) == 3 {
+			w.Room = append(w.Room, Room{r[0], int(whole(r[1])), int(whole(r[2]))})
+		}
+	}
+	return w, true
 }
 
 func list(text string) []string {

@@ -84,7 +84,8 @@ local day = 86400000
 -- With a history, a transition leaves one entry of what it wrote to the keys that a queue can be made from again: the words
 -- {version, number, clock, {command, key, words…}…}, packed. It is written with the clock, which every transition that
 -- changes something writes last. Of links and times goes in what is not about workers. MARK is no command: it says
--- something of the history itself (history.lua, restore.lua).
+-- something of the history itself (history.lua, restore.lua), or what became of a worker, from which no queue is made:
+-- worker, id, and what workers has of it from now on; or "" and the ms at which its lease ended.
 local function recorder()
   local names = {[jobs] = 'jobs', [claims] = 'claims', [links] = 'links', [times] = 'times', [rates] = 'rates',
     [settings] = 'settings', [unique] = 'unique', [ended] = 'ended', [endings] = 'endings', [schedules] = 'schedules',
@@ -122,7 +123,12 @@ local function recorder()
   end
 end
 
-if entry ~= '' then call = recorder() end
+-- witness has the history hear of a worker. There is none without a history.
+local witness
+if entry ~= '' then
+  call = recorder()
+  witness = function(...) call('MARK', history, 'worker', ...) end
+end
 
 --@level
 -- number returns a new one, larger than all before.
@@ -249,9 +255,10 @@ local function save()
   call('SET', clock, string.format('%d\t%d\t%d', math.max(given, nowUs), back, dated), 'PX', '86400000')
 end
 
--- Without jobs nothing has to outlive the workers. What is about them expires then, unless they are heard of again.
+-- Without jobs nothing has to outlive the workers. What is about them expires then, unless they are heard of again. With a
+-- history it stays: somebody has to find who has vanished.
 local function rest(lease)
-  if call('EXISTS', jobs) == 1 then return end
+  if entry ~= '' or call('EXISTS', jobs) == 1 then return end
   for _, key in ipairs({times, links, workers, counts, lanes}) do call('PEXPIRE', key, lease * 4) end
 end
 
@@ -289,14 +296,14 @@ end
 
 -- Settings. keyed, perKey and perKind count those that are about keys, about single keys and about kinds: what there is
 -- none of costs nothing.
-local turns, keyed, perKey, perKind, each, whole, stepUs, crashesMost, placement
+local turns, keyed, perKey, perKind, each, whole, stepUs, placement
 
 local function readSettings()
   local set = call('EXISTS', settings) == 0 and {} or call('HMGET', settings, 'turns', 'keyed', 'perKey', 'perKind', 'pause', 'limit', 'rate', 'stepMs', 'crashes',
     'limit\te', 'rate\te', 'placement')
   turns, keyed, perKey, perKind = set[1], set[2], set[3], set[4]
-  whole = {paused = set[5], limit = tonumber(set[6] or ''), rate = set[7]}
-  stepUs, crashesMost = tonumber(set[8] or 60000) * 1000, tonumber(set[9] or 3)
+  whole = {paused = set[5], limit = tonumber(set[6] or ''), rate = set[7], crashes = tonumber(set[9] or 3)}
+  stepUs = tonumber(set[8] or 60000) * 1000
   each = {limit = tonumber(set[10] or ''), rate = set[11]}
   placement = set[12]
 end
@@ -423,13 +430,15 @@ local function worker(id)
     return false
   end
   local f = split(text, T)
-  local w = {id = id, call = f[1], state = f[2], idle = f[3] ~= '0', tags = f[5], kinds = f[6], info = f[7], offer = f[8] or '',
+  local w = {id = id, call = f[1], state = f[2], told = f[2], idle = f[3] ~= '0', tags = f[5], kinds = f[6], info = f[7], offer = f[8] or '',
     rank = f[9] or '', name = f[10] or ''}
   w.room, w.names = parseRoom(f[4])
   known[id] = w
   return w
 end
 
+-- keepWorker writes a worker down. The history hears of its state when that is another: told is what workers has, nil for one
+-- that is new.
 local function keepWorker(w)
   local room = {}
   for i, name in ipairs(w.names) do
@@ -437,7 +446,10 @@ local function keepWorker(w)
   end
   local words = {w.call, w.state, not w.idle and '0' or w.offer == '' and '1' or '2', table.concat(room, ','), w.tags, w.kinds, w.info}
   if w.name ~= '' or w.offer ~= '' or w.rank ~= '' then words[8], words[9], words[10] = w.offer, w.rank, w.name end
-  call('HSET', workers, w.id, table.concat(words, T))
+  local text = table.concat(words, T)
+  call('HSET', workers, w.id, text)
+  if witness and w.state ~= w.told then witness(w.id, text) end
+  w.told = w.state
 end
 
 -- A cost is "call=1,chat=2"; "" is one slot.
@@ -1236,8 +1248,9 @@ local function seldom()
 
   -- What happens by itself.
 
-  -- bury returns the jobs of a worker that is gone, most at a time, and how many. One that has left has not died over them.
-  local function bury(id, left)
+  -- bury returns the jobs of a worker that is gone, most at a time, and how many. One that has left has not died over them;
+  -- the lease of another ended at endMs.
+  local function bury(id, left, endMs)
     local ids, claimOf, members, more = holds(id, most)
     local w = worker(id)
     for _, job in ipairs(ids) do
@@ -1247,7 +1260,7 @@ local function seldom()
         j.crashes = j.crashes + 1
         count('crashed', j.kind, 1)
       end
-      if j and not left and not told and j.crashes >= crashesMost then
+      if j and not left and not told and j.crashes >= whole.crashes then
         finish(job, j, 'x', 'its workers died: ' .. j.crashes .. ' times', 90 * day)
         count('dead', j.kind, 1)
       elseif j then
@@ -1264,6 +1277,7 @@ local function seldom()
       setIdle(w, false)
       if w.name ~= '' then call('ZREM', links, 'n' .. T .. w.name .. T .. id) end
     end
+    if witness and w and w.state ~= 'gone' then witness(id, '', endMs) end
     known[id] = false
     call('HDEL', workers, id)
     if call('ZREM', links, 'x' .. T .. id .. T) == 1 and not left then again(undrained(id), nowMs + 3600000) end
@@ -1295,9 +1309,9 @@ local function seldom()
   end
 
   -- happen does what else the time has come for, and returns for how much that counts.
-  local function happen(what, id)
+  local function happen(what, id, atMs)
     if what == 'w' then
-      return bury(id)
+      return bury(id, false, atMs)
     elseif what == 'o' then
       local claimText = call('HGET', claims, id)
       call('ZADD', times, nowText, 'o' .. T .. id) -- unclaim takes it away, and counts it
@@ -1338,8 +1352,9 @@ local function seldom()
       elseif what ~= 'u' or tonumber(call('ZSCORE', times, member) or 0) <= nowMs then -- somebody may just have declined it
         enterAll(delayed)
         delayed = {}
+        local atMs = what == 'w' and witness and call('ZSCORE', times, member)
         call('ZREM', times, member)
-        left = left - happen(what, id)
+        left = left - happen(what, id, atMs)
       end
     end
     enterAll(delayed)

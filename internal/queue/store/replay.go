@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // historyVersion is that of entries. One of another version is refused.
@@ -50,10 +51,18 @@ func (m *Mark) word(i int) string {
 
 // Came is one entry, taken apart.
 type Came struct {
-	Number int64
-	Mark   *Mark // nil: it is of a transition
-	clock  int64
-	events [][]string
+	Number  int64
+	Mark    *Mark // nil: it is of a transition
+	Workers []WorkerMark
+	clock   int64
+	events  [][]string
+}
+
+// WorkerMark is what became of a worker. No queue is made from it.
+type WorkerMark struct {
+	WorkerSight           // from now on, as far as the prelude keeps it; of one that has vanished the ID alone
+	Vanished    time.Time // when its lease ended; zero: it has not vanished
+	Here        bool      // it was there already when the history began
 }
 
 // Rebuilt says that the queue was made again behind the entry with that ID. That is the one before this.
@@ -172,6 +181,9 @@ func Parse(data []byte) (c *Came, version int64, err error) {
 		switch {
 		case p.bad || len(words) < 3:
 			p.bad = true
+		case words[0] == "MARK" && words[2] == "worker":
+			w, ok := workerMark(words[3:])
+			c.Workers, p.bad = append(c.Workers, w), !ok
 		case words[0] == "MARK":
 			c.Mark = &Mark{words[2], words[3:]}
 		default:
@@ -185,6 +197,55 @@ func Parse(data []byte) (c *Came, version int64, err error) {
 		p.bad = true
 	}
 	return c, version, p.err()
+}
+
+// workerMark reads id, and what is kept of the worker and perhaps "here"; or "" and ms.
+func workerMark(words []string) (m WorkerMark, ok bool) {
+	if len(words) < 2 {
+		return m, false
+	}
+	if words[1] == "" {
+		m.ID = words[0]
+		if len(words) > 2 {
+			m.Vanished = time.UnixMilli(whole(words[2]))
+		}
+		return m, !m.Vanished.IsZero()
+	}
+	m.WorkerSight, ok = parseWorker(words[0], words[1])
+	m.Here = len(words) > 2 && words[2] == "here"
+	return m, ok
+}
+
+// Jobs are the ids of those that the entry writes about, each once and in the order of what was written.
+func (c *Came) Jobs() (ids []string) {
+	seen := map[string]bool{}
+	for _, words := range c.events {
+		from, step := 2, 1
+		switch words[0] {
+		case "HSET", "HSETNX":
+			step = 2
+		case "ZADD":
+			from, step = 3, 2
+		}
+		for i := from; i < len(words); i += step {
+			id := words[i]
+			switch words[1] {
+			case "jobs", "claims", "ended":
+			case "times":
+				var offer bool
+				if id, offer = strings.CutPrefix(id, "o\t"); !offer {
+					continue
+				}
+			default:
+				continue
+			}
+			if !seen[id] {
+				seen[id] = true
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
 }
 
 // unpacker reads what cmsgpack writes, as far as entries need it: lists of words and numbers.
