@@ -254,11 +254,8 @@ func (q *Queue) Workers(ctx context.Context) ([]WorkerInfo, error) {
 
 func newWorkerInfo(s *store.WorkerSight) WorkerInfo {
 	w := WorkerInfo{
-		ID: s.ID, State: WorkerState(s.State), Kinds: s.Kinds, Tags: s.Tags, Capacities: map[string]Occupied{}, OfferFor: s.OfferFor,
+		ID: s.ID, State: presenceOf(s), Kinds: s.Kinds, Tags: s.Tags, Capacities: map[string]Occupied{}, OfferFor: s.OfferFor,
 		Offered: s.Offered, Now: s.Now,
-	}
-	if s.State == "missed" { // it has let an offer pass, and may not have heard that it is away
-		w.State = Away
 	}
 	var info workerInfo
 	if err := json.Unmarshal([]byte(s.Info), &info); err == nil { // else it is shown by its id
@@ -272,4 +269,11 @@ func newWorkerInfo(s *store.WorkerSight) WorkerInfo {
 		w.Capacities[r.Name] = Occupied{r.Used, r.Limit}
 	}
 	return w
+}
+
+func presenceOf(s *store.WorkerSight) WorkerState {
+	if s.State == "missed" { // it has let an offer pass, and may not have heard that it is away
+		return Away
+	}
+	return WorkerState(s.State)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -65,6 +66,9 @@ type WorkerMark struct {
 	Here        bool      // it was there already when the history began
 }
 
+// Rebuilds says that the queue was made again here, from what was before.
+func (c *Came) Rebuilds() bool { return c.Mark.is("rebuilt") }
+
 // Rebuilt says that the queue was made again behind the entry with that ID. That is the one before this.
 func (c *Came) Rebuilt(after string) bool { return c.Mark.is("rebuilt") && c.Mark.word(0) == after }
 
@@ -98,10 +102,30 @@ func NewReplay() *Replay {
 	return r
 }
 
+// Begins says that an entry is where a history begins, or begins anew: what was before it does not matter.
+func (r *Replay) Begins(c *Came) bool { return c.Mark.is("walk") && (r.ID == "" || c.Number != r.Last+1) }
+
+// Sight is what the history leaves of a job, with the token of its claim; nil if there is nothing.
+func (r *Replay) Sight(id string) (sight *Sight, token string) {
+	if kept, there := r.Hashes["ended"][id]; there {
+		sight, _ = ParseEnded(kept)
+	} else if record, ok := ParseRecord(r.Hashes["jobs"][id]); ok {
+		sight = &Sight{State: record.State, Record: record}
+	}
+	if claim, there := r.Hashes["claims"][id]; there && sight != nil {
+		f := append(strings.SplitN(claim, "\t", 3), "", "")
+		sight.State, sight.Worker, token = "c", f[0], f[1]
+		if _, offered := r.Sets["times"]["o\t"+id]; offered {
+			sight.State = "o"
+		}
+	}
+	return sight, token
+}
+
 // Take goes on by an entry, which Parse has taken apart. It reports false, and changes nothing, if it does not follow.
 func (r *Replay) Take(id string, c *Came) (bool, error) {
 	switch {
-	case c.Mark.is("walk") && (r.ID == "" || c.Number != r.Last+1): // it begins here, or anew
+	case r.Begins(c):
 		*r = *NewReplay()
 		r.walk = strconv.FormatInt(c.Number, 10)
 	case r.ID == "" || c.Number != r.Last+1, c.Mark.is("rebuilt") && !c.Rebuilt(r.ID):
@@ -115,6 +139,7 @@ func (r *Replay) Take(id string, c *Came) (bool, error) {
 			r.Whole = r.Whole || c.Mark.word(0) == r.walk
 		case "rebuilt":
 			clear(r.Hashes["claims"])
+			maps.DeleteFunc(r.Sets["times"], func(member string, _ int64) bool { return strings.HasPrefix(member, "o\t") })
 		}
 	}
 	r.ID, r.Last, r.Clock = id, c.Number, max(r.Clock, c.clock)
