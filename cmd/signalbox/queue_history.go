@@ -43,7 +43,7 @@ JSON: {on, entries, keep, sinks}; sinks has by name the ID of the last entry of 
 			})
 		},
 	}
-	cmd.AddCommand(a.historyRecordCommand(), a.historyForgetCommand(), a.historyEndCommand())
+	cmd.AddCommand(a.historyRecordCommand(), a.historyShowCommand(), a.historyForgetCommand(), a.historyEndCommand())
 	return cmd
 }
 
