@@ -37,6 +37,7 @@ const (
 	WorkerLoggedIn  Told = "logged in"  // its State says how: online, away
 	WorkerOnline    Told = "online"     // again
 	WorkerAway      Told = "away"       // it takes nothing new; Reason says so if it has let an offer pass
+	WorkerChanged   Told = "changed"    // it has other tags, or runs other kinds
 	WorkerDraining  Told = "draining"   // it takes nothing new, and will end
 	WorkerLoggedOut Told = "logged out" // it has ended
 	// Its lease has ended, and At says when. The entry is that of the first call of anybody that has found it, which may come
@@ -239,7 +240,9 @@ func (t *telling) came(m *store.WorkerMark) {
 		t.tell(WorkerKnown, w, nil, "")
 	case !there:
 		t.tell(WorkerLoggedIn, w, nil, "")
+	case was.State == w.State && slices.Equal(was.Kinds, w.Kinds) && slices.Equal(was.Tags, w.Tags):
 	case was.State == w.State:
+		t.tell(WorkerChanged, w, nil, "")
 	case w.State == Online:
 		t.tell(WorkerOnline, w, nil, "")
 	case w.State == Leaving:

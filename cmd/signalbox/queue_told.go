@@ -41,8 +41,9 @@ func (a *app) historyShowCommand() *cobra.Command {
 worker, by the server's clock. No server is needed, and the history may be recorded
 meanwhile. The whole history is read, whatever is shown of it.
 
-Workers are known, logged in, online, away, draining, logged out or vanished: of one that
-has vanished the time is that at which its lease ended, and others may have noticed later.
+Workers are known, logged in, online, away, changed (other tags or kinds), draining, logged
+out or vanished: of one that has vanished the time is that at which its lease ended, and
+others may have noticed later.
 Jobs are known, enqueued, offered, running, done, retried, dead, canceled, deleted, crashed
 (its worker was lost) or returned (its worker has not done it).
 
@@ -140,7 +141,7 @@ func eventText(e *queue.HistoryEvent) string {
 	case w != nil:
 		words = append(words, nameOf(w))
 	}
-	if w := e.Worker; e.What == queue.WorkerLoggedIn || e.What == queue.WorkerKnown {
+	if w := e.Worker; e.What == queue.WorkerLoggedIn || e.What == queue.WorkerKnown || e.What == queue.WorkerChanged {
 		if w.State != queue.Online {
 			words = append(words, string(w.State))
 		}

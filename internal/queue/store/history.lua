@@ -3,7 +3,7 @@
 -- ARGV: verb, and
 --   on: how many entries the stream keeps at most. Writes a mark that a walk begins; returns {its ID, its number}.
 --   walk: key (as the prelude names it), cursor ("0" at first). Writes again what is there, some fifty fields a call, so that a
---         history that began late has it too; returns {next cursor}, "0" at the end.
+--         history that began late has it too, and of workers who is there; returns {next cursor}, "0" at the end.
 --   producer: writes again what is there of the producer's last call.
 --   walked: the number of the mark. All keys were walked over.
 --   took: sink, ID. The sink has all entries up to there; what every sink has is removed, but for the last one.
@@ -14,7 +14,6 @@
 --@include begin
 
 local verb, word, value = ARGV[1], ARGV[2], ARGV[3]
-local mark = 'MARK' -- no command, see the recorder
 
 local function save() call('SET', clock, string.format('%d\t%d\t%d', math.max(given, nowUs), back, dated)) end
 

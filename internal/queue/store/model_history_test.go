@@ -25,7 +25,31 @@ func (s *system) beginHistory(*rapid.T) {
 	if s.replay == nil {
 		s.replay = NewReplay()
 		s.replay.ID = id // the next entry to be read
+		s.present = map[string]string{}
 	}
+}
+
+// followWorkers holds who is there by the history, and at what, against the workers that the server knows.
+func (s *system) followWorkers() {
+	value, err := s.raw("HGETALL", Prefix(s.name)+"workers")
+	s.must(err)
+	kept, _ := pairs(value)
+	delete(kept, "")
+	is := map[string]string{}
+	for id, text := range kept {
+		w, ok := parseWorker(id, text)
+		s.agree("a worker is read", ok, true, nil)
+		is[id] = fmt.Sprint(w.State, w.Tags, w.Kinds)
+	}
+	s.agree("who is there by the history", s.present, is, nil)
+}
+
+func (s *system) take(w *WorkerMark) {
+	if !w.Vanished.IsZero() || w.State == "gone" {
+		delete(s.present, w.ID)
+		return
+	}
+	s.present[w.ID] = fmt.Sprint(w.State, w.Tags, w.Kinds)
 }
 
 func (s *system) followHistory() {
@@ -45,7 +69,11 @@ func (s *system) followHistory() {
 		follows, err := s.replay.Take(e.ID, came)
 		s.must(err)
 		s.agree("an entry follows the one before", follows, true, nil)
+		for i := range came.Workers {
+			s.take(&came.Workers[i])
+		}
 	}
+	s.followWorkers()
 	s.agree("the history has all of the queue", s.replay.Whole, true, nil)
 	is, err := keysOf(s.raw, s.name)
 	s.must(err)

@@ -49,8 +49,9 @@ type system struct {
 	back     int64  // by how much the server's clock has gone back
 	rates    bool   // of kinds: then nobody is late, see settle
 	copies   int
-	replay   *Replay // nil: there is no history yet
-	offers   bool    // some workers are asked before they are given jobs
+	replay   *Replay           // nil: there is no history yet
+	present  map[string]string // workers, by the history: what each is at
+	offers   bool              // some workers are asked before they are given jobs
 }
 
 func (s *system) agree(what string, got, want any, err error) {

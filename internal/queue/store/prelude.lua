@@ -86,11 +86,13 @@ local day = 86400000
 -- changes something writes last. Of links and times goes in what is not about workers. MARK is no command: it says
 -- something of the history itself (history.lua, restore.lua), or what became of a worker, from which no queue is made:
 -- worker, id, and what workers has of it from now on; or "" and the ms at which its lease ended.
+local mark = 'MARK'
+
 local function recorder()
   local names = {[jobs] = 'jobs', [claims] = 'claims', [links] = 'links', [times] = 'times', [rates] = 'rates',
     [settings] = 'settings', [unique] = 'unique', [ended] = 'ended', [endings] = 'endings', [schedules] = 'schedules',
     [ticks] = 'ticks', [producer] = string.match(producer, '}:(.*)$'), [clock] = 'clock', [history] = 'history'}
-  local writes = {HSET = 0, HSETNX = 0, HDEL = 0, ZADD = 2, ZREM = 1, SET = 0, MARK = 0}
+  local writes = {HSET = 0, HSETNX = 0, HDEL = 0, ZADD = 2, ZREM = 1, SET = 0, [mark] = 0}
   local told = {[links] = '^[fx]\t', [times] = '^[jufo]\t'}
   local words, n = {1, 0, ''}, 3
   return function(command, key, ...)
@@ -119,7 +121,7 @@ local function recorder()
     else
       n, words[n + 1] = n + 1, {command, name, ...}
     end
-    if command ~= 'MARK' then return redis.call(command, key, ...) end
+    if command ~= mark then return redis.call(command, key, ...) end
   end
 end
 
@@ -127,7 +129,7 @@ end
 local witness
 if entry ~= '' then
   call = recorder()
-  witness = function(...) call('MARK', history, 'worker', ...) end
+  witness = function(...) call(mark, history, 'worker', ...) end
 end
 
 --@level
@@ -438,7 +440,7 @@ local function worker(id)
 end
 
 -- keepWorker writes a worker down. The history hears of its state when that is another: told is what workers has, nil for one
--- that is new.
+-- that is new, and "" for one that can do something else than before. Room it does not hear of: that may change with each call.
 local function keepWorker(w)
   local room = {}
   for i, name in ipairs(w.names) do

@@ -58,6 +58,9 @@ func TestTheHistoryHasWorkers(t *testing.T) {
 		l.work("p/1", tags("de,en"), room("slot:2"))
 	}
 	want(t, "entries after heartbeats", l.raw("XLEN", l.key("history")), entries)
+	l.work("p/1", room("slot:2"))
+	l.work("p/1", room("slot:2"))
+	expect("it has other tags", "p/1 online [] [note] [{slot 0 2}]")
 	l.work("p/1", state("away"), room("slot:2"))
 	l.enqueue(item("j"))
 	claims := l.work("p/1", room("slot:2")).Claims

@@ -103,7 +103,9 @@ func NewReplay() *Replay {
 }
 
 // Begins says that an entry is where a history begins, or begins anew: what was before it does not matter.
-func (r *Replay) Begins(c *Came) bool { return c.Mark.is("walk") && (r.ID == "" || c.Number != r.Last+1) }
+func (r *Replay) Begins(c *Came) bool {
+	return c.Mark.is("walk") && (r.ID == "" || c.Number != r.Last+1)
+}
 
 // Sight is what the history leaves of a job, with the token of its claim; nil if there is nothing.
 func (r *Replay) Sight(id string) (sight *Sight, token string) {

@@ -62,7 +62,7 @@ w.info = ARGV[9]
 -- What it can do, if that has changed.
 if w.tags ~= ARGV[7] or w.kinds ~= ARGV[8] or (w.offer == '') ~= (offer == '') then
   setIdle(w, false)
-  w.tags, w.kinds = ARGV[7], ARGV[8]
+  w.tags, w.kinds, w.told = ARGV[7], ARGV[8], ''
 end
 local room, names = {}, {}
 for name, limit in string.gmatch(ARGV[6], '([^,:]+):(%d+)') do
