@@ -81,8 +81,8 @@ type HistoryJob struct {
 	Attempt int    `json:"attempt"` // 1 for the first
 }
 
-// HistoryReader reads in a sink what has happened. It keeps the jobs that there were and the workers in memory, and reads a
-// history from its beginning: some 100,000 entries a second.
+// HistoryReader reads in a sink what has happened. It goes through the history from its beginning, and keeps the jobs and the
+// workers that there were in memory.
 type HistoryReader struct {
 	sink    history.Sink
 	state   *store.Replay
