@@ -98,9 +98,9 @@ func Example_bookDelays() {
 	defer end()
 
 	remind := queue.Define[string, queue.None]("remind")
-	sure(remind.Enqueue(ctx, q, "the auction ends", queue.In(400*time.Millisecond)))
-	sure(remind.Enqueue(ctx, q, "you are outbid", queue.At(time.Now().Add(200*time.Millisecond))))
 	sure(remind.Enqueue(ctx, q, "welcome"))
+	sure(remind.Enqueue(ctx, q, "the auction ends", queue.In(2*time.Second)))
+	sure(remind.Enqueue(ctx, q, "you are outbid", queue.At(time.Now().Add(100*time.Millisecond))))
 	w := q.Worker("reminder", queue.Slots(1))
 	remind.Handle(w, func(_ context.Context, j *queue.Job[string]) (queue.None, error) {
 		fmt.Println(j.Args)
