@@ -83,7 +83,7 @@ func (a *app) topOnce(ctx context.Context, box *signalbox.Box) error {
 		return a.printJSON(rows)
 	}
 	if len(rows) == 0 {
-		return a.printList(nil)
+		return a.printList(nil, nil)
 	}
 	err := topTable(rows).print(a.stdout)
 	if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Operator }) {
