@@ -44,7 +44,7 @@ type waitingDisplay struct {
 
 func (a *app) newWaitingDisplay(ctx context.Context, box *signalbox.Box, names []string, weight int) *waitingDisplay {
 	return &waitingDisplay{
-		app: a, ctx: ctx, box: box, names: names, weight: weight, live: isTerminal(a.stderr) && os.Getenv("TERM") != "dumb",
+		app: a, ctx: ctx, box: box, names: names, weight: weight, live: isTerminal(a.stderr) && os.Getenv("TERM") != "dumb" && !a.events,
 		places: make(chan int, 1), stop: make(chan struct{}), began: time.Now(),
 	}
 }
@@ -99,6 +99,11 @@ func (d *waitingDisplay) run() {
 		}
 		switch {
 		case ctx.Err() != nil || place < 0:
+		case d.app.events:
+			if place != told {
+				d.tell(place)
+				told = place
+			}
 		case d.live:
 			if time.Since(d.looked) > lookEvery {
 				d.look(ctx)
@@ -109,6 +114,16 @@ func (d *waitingDisplay) run() {
 			fmt.Fprintln(d.app.stderr, "signalbox: waiting for", d.line(place))
 			told, spoken = place, time.Now()
 		}
+	}
+}
+
+// tell is the line for programs. Of several resources there is no place: there is one in each queue.
+func (d *waitingDisplay) tell(place int) {
+	if len(d.names) > 1 {
+		place = 0
+	}
+	for _, name := range d.names {
+		d.app.tell(eventJSON{Event: "waiting", Resource: name, Place: place})
 	}
 }
 
