@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -108,6 +110,14 @@ func printable(name string) string {
 		}
 	}
 	return name
+}
+
+// absent says of a file or folder that is not there what to give instead, and leaves other errors as they are.
+func absent(err error, path, instead string) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("there is no %s here: give %s", printable(absolute(path)), instead)
 }
 
 // span is a duration as people say it: 350ms, 12s, 4m05s, 3h20m, 5d.
