@@ -86,6 +86,14 @@ func (r *reading) examine() (found []finding) {
 	return found
 }
 
+// besideLevel is the column in which findings begin.
+const besideLevel = 15
+
+// indented breaks a text into the lines of a terminal, beside the level.
+func (a *app) indented(text string) string {
+	return wrapped(text, widthOf(a.stdout)-besideLevel, "\n"+strings.Repeat(" ", besideLevel))
+}
+
 func (a *app) printExamined(all []examinedJSON) error {
 	danger := false
 	for i, server := range all {
@@ -100,9 +108,9 @@ func (a *app) printExamined(all []examinedJSON) error {
 			if a.json {
 				continue
 			}
-			fmt.Fprintf(a.stdout, "  %-11s  %s: %s\n", f.Level, f.Check, printable(f.What))
+			fmt.Fprintf(a.stdout, "  %-11s  %s\n", f.Level, a.indented(f.Check+": "+printable(f.What)))
 			if f.Do != "" {
-				fmt.Fprintf(a.stdout, "  %-11s  → %s\n", "", printable(f.Do))
+				fmt.Fprintf(a.stdout, "  %-11s  %s\n", "", a.indented("→ "+printable(f.Do)))
 			}
 		}
 	}

@@ -136,7 +136,7 @@ func (a *app) printHolders(s signalbox.State) error {
 		t.add(holder(h), h.ID, permits(h.Weight), span(s.Now.Sub(h.Since)), span(h.Expires.Sub(s.Now)), strconv.FormatInt(h.Token, 10))
 	}
 	fmt.Fprintln(a.stdout)
-	if err := t.print(a.stdout); err != nil {
+	if err := t.fit(a.stdout, "HOLDER").print(a.stdout); err != nil {
 		return err
 	}
 	if err := a.printRest(s.Leases-len(s.Holders), "holder"); err != nil || !resting {
@@ -156,7 +156,7 @@ func (a *app) printQueue(s signalbox.State) error {
 		t.add(ordinal(i+1), who(w.Owner, w.Label), w.ID, permits(w.Weight), span(s.Now.Sub(w.Since)))
 	}
 	fmt.Fprintln(a.stdout)
-	if err := t.print(a.stdout); err != nil {
+	if err := t.fit(a.stdout, "WAITER").print(a.stdout); err != nil {
 		return err
 	}
 	return a.printRest(s.Waiters-len(s.Queue), "waiter")

@@ -214,9 +214,7 @@ func frame(rows []row, trouble error, now time.Time, width, height int) string {
 		lines = append(lines[:height-1], fmt.Sprintf("… and %s more", count(len(lines)-height+1, "resource")))
 	}
 	for i, line := range lines {
-		if runes := []rune(line); len(runes) > width {
-			lines[i] = string(runes[:width-1]) + "…"
-		}
+		lines[i] = cut(line, width)
 	}
 	return "\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J"
 }

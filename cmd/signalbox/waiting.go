@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/signalbox-io/signalbox"
 )
 
@@ -149,13 +147,8 @@ func (d *waitingDisplay) line(place int) string {
 // fit cuts a line to the width of the terminal: one that wraps could not be written over. There is room left for the ^C
 // that the terminal writes.
 func (d *waitingDisplay) fit(line string) string {
-	file, ok := d.app.stderr.(*os.File)
-	if !ok {
-		return line
-	}
-	width, _, err := term.GetSize(int(file.Fd()))
-	if runes := []rune(line); err == nil && width > 4 && len(runes) > width-3 {
-		return string(runes[:width-4]) + "…"
+	if width := widthOf(d.app.stderr); width > 4 {
+		return cut(line, width-3)
 	}
 	return line
 }
