@@ -49,6 +49,9 @@ persistence, replicas, Sentinels, who is let in, clock, Cluster, rights, connect
 that hold up all others. Each finding says what to do. Behind Sentinels it is the primary
 that is looked at, of a Cluster every primary. Nothing is changed.
 
+Of the private local engine, which has no settings, it says what its keeping everything in
+memory means.
+
 What the server does not show, as managed services that refuse CONFIG, is "not visible".
 
 JSON: a list of {server, software, findings: [{check, level, what, do}]}; level is danger,
@@ -60,7 +63,7 @@ Exit status: 1 if there is danger, 0 if there is none.`,
 			inCluster := strings.Contains(a.server(), "+cluster:")
 			var all []examinedJSON
 			err := a.eachServer(cmd.Context(), func(ctx context.Context, server *redis.Client, found checked) error {
-				r := &reading{checked: found, inCluster: inCluster}
+				r := &reading{checked: found, inCluster: inCluster, private: a.private != nil}
 				if err := errors.Join(r.read(ctx, server), r.readSentinels(ctx, a.server())); err != nil {
 					return err
 				}
@@ -80,6 +83,9 @@ func (r *reading) examine() (found []finding) {
 	for _, check := range checks {
 		f := check.look(r)
 		f.Check = check.name
+		if r.private && f.Do != "" && f.Check != "clock" && f.Check != "persistence" {
+			f.Do = "nothing can be set here: signalbox serve --dir DIR is an engine with settings of its own, for --url"
+		}
 		found = append(found, f)
 	}
 	slices.SortStableFunc(found, func(a, b finding) int { return slices.Index(levels, a.Level) - slices.Index(levels, b.Level) })
