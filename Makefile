@@ -33,6 +33,7 @@ build: ## build bin/signalbox
 install: ## install signalbox into $GOBIN
 	CGO_ENABLED=0 $(GO) install -trimpath ./cmd/signalbox
 
+# REDIS_SERVER=valkey-server make test has the tests start that as the real server.
 test: test-deps ## run every test, where there is concurrency with the race detector (installs redis-server on Debian as root)
 	$(TEST) -timeout 9m $(SEQUENTIAL) $(TWICE)
 	$(TEST) -timeout 9m -run 'TestFuzzAgainstRedis|TestQuorumTokensIncrease|TestOverloadIsNoFailure|TestThePromisesSurviveRestarts' ./engine . ./cmd/signalbox

@@ -41,7 +41,7 @@ func (b *Barrier) Wait(ctx context.Context) (round int64, err error) {
 		return 0, fmt.Errorf("barrier %q: %w", b.name, err)
 	}
 	defer box.tasks.Done()
-	w := &barrierWait{passage: passage{"barrier", b.name}, barrier: b, id: box.newID()}
+	w := &barrierWait{passage: passage{"barrier", b.name}, barrier: b, id: ledger.PartyID(box.newID(), b.parties, box.owner)}
 	l := box.newLife(ctx, w, acquisition.Terms{Wait: true, Passing: true}, w.id)
 	err = box.await(ctx, l, nil).err
 	if err != nil {

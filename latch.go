@@ -74,7 +74,7 @@ func (l *Latch) Await(ctx context.Context) error {
 		return fmt.Errorf("await %q: %w", l.name, err)
 	}
 	defer l.box.tasks.Done()
-	id := l.box.newID()
+	id := ledger.PartyID(l.box.newID(), l.parties, l.box.owner)
 	return l.box.await(ctx, l.box.newLife(ctx, &latchWait{passage{"await", l.name}, l, id}, acquisition.Terms{Wait: true, Passing: true}, id), nil).err
 }
 

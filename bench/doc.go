@@ -7,6 +7,7 @@
 // and the median is shown with the range.
 //
 //	main.go         flags, the order of things
+//	flags.go        the flags of the subcommands
 //	process.go      child processes: pinned, their CPU time, ended by process id
 //	server.go       the servers: redis-server and the engine, each a process
 //	calls.go        what the servers count: commands sent, and those that scripts called

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,43 +52,22 @@ func durableParts(b *durableBench) []durablePart {
 }
 
 func runDurability(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("durability", flag.ContinueOnError)
-	quick := flags.Bool("quick", false, "fewer and shorter rounds, and a tenth of the keys, two minutes: for a first look")
+	flags := newRunFlags("durability", durabilityPage, "fewer and shorter rounds, and a tenth of the keys, two minutes")
+	flags.profiled("every engine")
 	only := flags.String("only", "", "measure these parts, separated by commas: writes, snapshot, load")
-	asJSON := flags.Bool("json", false, "print the report as JSON")
-	markdown := flags.Bool("markdown", false, "also write the report to "+durabilityPage)
 	disk := flags.String("disk", "", "keep the data in a new folder in `folder`, on the disk that is to be measured; the system's for such things if it is empty")
-	profiles := flags.String("profiles", "", "write a CPU profile of every engine into `folder`")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unknown argument %q", flags.Arg(0))
-	}
-	if err := profileInto(*profiles); err != nil {
+	if _, err := flags.parse(args); err != nil {
 		return err
 	}
 	b := &durableBench{plan: fullDurability, cores: availableCores(), begin: time.Now()}
-	if *quick {
+	if flags.quick {
 		b.plan = quickDurability
 	}
 	r, err := b.run(ctx, *disk, *only)
 	if err != nil {
 		return err
 	}
-	return r.deliver("make bench-durability", args, "Durability, measured", durabilityPage, *markdown, *asJSON)
-}
-
-// profileInto has the roles write profiles into a folder.
-func profileInto(folder string) error {
-	if folder == "" {
-		return nil
-	}
-	absolute, err := filepath.Abs(folder)
-	if err != nil {
-		return err
-	}
-	return os.Setenv(profilesVariable, absolute)
+	return flags.deliver(r, "make bench-durability", args, "Durability, measured")
 }
 
 func (b *durableBench) run(ctx context.Context, disk, only string) (r *report, err error) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -87,40 +86,22 @@ func engineGroups(b *engineBench) []*engineGroup {
 }
 
 func runEngine(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("engine", flag.ContinueOnError)
-	quick := flags.Bool("quick", false, "two short pairs, and a tenth of the keys, seven minutes: for a first look")
-	only := flags.String("only", "", "measure only the rows whose name matches this regular `pattern`")
-	list := flags.Bool("list", false, "list the names, and measure nothing")
-	asJSON := flags.Bool("json", false, "print the report as JSON")
-	markdown := flags.Bool("markdown", false, "also write the report to "+enginePage)
-	profiles := flags.String("profiles", "", "write a CPU profile of every child process, the engine too, into `folder`")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unknown argument %q", flags.Arg(0))
-	}
-	pattern, err := regexp.Compile(*only)
+	flags := newRunFlags("engine", enginePage, "two short pairs, and a tenth of the keys, seven minutes")
+	flags.chosen("rows")
+	flags.profiled("every child process, the engine too,")
+	pattern, err := flags.parse(args)
 	if err != nil {
 		return err
 	}
-	if *profiles != "" {
-		if err := os.MkdirAll(*profiles, 0o755); err != nil {
-			return err
-		}
-	}
-	if err := profileInto(*profiles); err != nil {
-		return err
-	}
 	b := &engineBench{plan: fullEngine, cores: availableCores(), begin: time.Now(), slow: 1}
-	if *quick {
+	if flags.quick {
 		b.plan = quickEngine
 	}
 	groups, err := b.chosen(pattern)
 	if err != nil {
 		return err
 	}
-	if *list {
+	if flags.onlyList {
 		return listTests(groups)
 	}
 	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt)
@@ -129,7 +110,7 @@ func runEngine(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return r.deliver("make bench-engine", args, "The engine, measured", enginePage, *markdown, *asJSON)
+	return flags.deliver(r, "make bench-engine", args, "The engine, measured")
 }
 
 func listTests(groups []*engineGroup) error {

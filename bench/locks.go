@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -65,20 +64,14 @@ type lockPart struct {
 var lockParts = []func(*lockBench) *lockPart{uncontendedPart, mutexPart, semaphorePart, crowdPart, waitingPart, loadPart}
 
 func runLocks(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("locks", flag.ContinueOnError)
-	quick := flags.Bool("quick", false, "one short round and fewer client counts, under three minutes: for a first look")
+	flags := newRunFlags("locks", locksPage, "one short round and fewer client counts, under three minutes")
 	only := flags.String("only", "", "measure these parts, separated by commas: uncontended, mutex, semaphore, crowd, waiting, load")
 	goroutines := flags.Int("goroutines", fullLocks.Goroutines, "of one Box, in the part load")
-	asJSON := flags.Bool("json", false, "print the report as JSON")
-	markdown := flags.Bool("markdown", false, "also write the report to "+locksPage)
-	if err := flags.Parse(args); err != nil {
+	if _, err := flags.parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unknown argument %q", flags.Arg(0))
-	}
 	b := &lockBench{plan: fullLocks, cores: availableCores(), begin: time.Now()}
-	if *quick {
+	if flags.quick {
 		b.plan = quickLocks
 	}
 	if b.plan.Goroutines = *goroutines; b.plan.Goroutines < 1 {
@@ -88,7 +81,7 @@ func runLocks(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return r.deliver("make bench-locks", args, "Locks and semaphores, measured", locksPage, *markdown, *asJSON)
+	return flags.deliver(r, "make bench-locks", args, "Locks and semaphores, measured")
 }
 
 func (b *lockBench) measure(ctx context.Context, only string) (*report, error) {

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -114,28 +112,15 @@ func (r *queueRow) tell(out *section) {
 }
 
 func runQueue(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("queue", flag.ContinueOnError)
-	quick := flags.Bool("quick", false, "one short round without River and BullMQ, less than a minute: for a first look")
-	only := flags.String("only", "", "measure only the tests whose name matches this regular `pattern`")
-	list := flags.Bool("list", false, "list the names, and measure nothing")
-	asJSON := flags.Bool("json", false, "print the report as JSON")
-	markdown := flags.Bool("markdown", false, "also write the report to "+queuePage)
-	profiles := flags.String("profiles", "", "write a CPU profile of every child process into `folder`")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unknown argument %q", flags.Arg(0))
-	}
-	pattern, err := regexp.Compile(*only)
+	flags := newRunFlags("queue", queuePage, "one short round without River and BullMQ, less than a minute")
+	flags.chosen("tests")
+	flags.profiled("every child process")
+	pattern, err := flags.parse(args)
 	if err != nil {
 		return err
 	}
-	if err := profileInto(*profiles); err != nil {
-		return err
-	}
 	b := &queueBench{plan: fullQueue, cores: availableCores(), begin: time.Now(), missing: map[string]string{}}
-	if *quick {
+	if flags.quick {
 		b.plan = quickQueue
 		b.missing[riverQueue], b.missing[bullQueue] = "not in a quick run", "not in a quick run"
 	}
@@ -143,7 +128,7 @@ func runQueue(ctx context.Context, args []string) error {
 	if len(tests) == 0 {
 		return fmt.Errorf("no test has a name like %q; -list lists them", pattern)
 	}
-	if *list {
+	if flags.onlyList {
 		for _, t := range tests {
 			fmt.Println(t.name)
 		}
@@ -155,7 +140,7 @@ func runQueue(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return r.deliver("make bench-queue", args, "The task queue, measured", queuePage, *markdown, *asJSON)
+	return flags.deliver(r, "make bench-queue", args, "The task queue, measured")
 }
 
 func (b *queueBench) run(ctx context.Context, tests []*queueTest) (r *report, err error) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -66,11 +65,8 @@ type scaleBench struct {
 }
 
 func runScale(ctx context.Context, args []string) (err error) {
-	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
-	quick := flags.Bool("quick", false, "a decade less")
-	asJSON := flags.Bool("json", false, "print the report as JSON")
-	markdown := flags.Bool("markdown", false, "also write the report to "+scalePage)
-	if err := flags.Parse(args); err != nil {
+	flags := newRunFlags("scale", scalePage, "a decade less")
+	if _, err := flags.parse(args); err != nil {
 		return err
 	}
 	begin, on := time.Now(), availableCores()
@@ -80,7 +76,7 @@ func runScale(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	b := &scaleBench{plan: fullScale}
-	if *quick {
+	if flags.quick {
 		b.plan = quickScale
 	}
 	if b.server, err = startRedis(ctx, on.server, folder); err != nil {
@@ -97,7 +93,7 @@ func runScale(ctx context.Context, args []string) (err error) {
 	r.Sections = []*section{b.each(), b.byNames(), b.byWaiters(), b.memories(), b.laws(), b.systems()}
 	r.explain(reasons)
 	r.Seconds, r.LoadAfter = time.Since(begin).Seconds(), loadAverage()
-	return r.deliver("make bench-scale", args, "How far one server goes", scalePage, *markdown, *asJSON)
+	return flags.deliver(r, "make bench-scale", args, "How far one server goes")
 }
 
 func (b *scaleBench) measure(ctx context.Context) error {

@@ -127,8 +127,20 @@ func (a *app) printDetached(lease *signalbox.Lease, expires time.Time) error {
 
 // onLedger does something with the ledger itself, for what no process holds.
 func (a *app) onLedger(ctx context.Context, do func(*ledger.Ledger) error) error {
+	return a.dialLedger(ctx, true, do)
+}
+
+// lookLedger is onLedger for what only looks: of a private engine that does not run it sees nothing.
+func (a *app) lookLedger(ctx context.Context, do func(*ledger.Ledger) error) error {
+	if err := a.dialLedger(ctx, false, do); !errors.Is(err, errNotRunning) {
+		return err
+	}
+	return nil
+}
+
+func (a *app) dialLedger(ctx context.Context, start bool, do func(*ledger.Ledger) error) error {
 	var done error
-	_, err := connect(ctx, a, true, func(url string) (struct{}, error) {
+	_, err := connect(ctx, a, start, func(url string) (struct{}, error) {
 		client, _, err := address.Dial(url)
 		if err != nil {
 			return struct{}{}, fmt.Errorf("open: %w: %w", signalbox.ErrInvalid, err)

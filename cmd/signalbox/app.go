@@ -59,6 +59,7 @@ type app struct {
 	private *private // that the box is on, nil with a URL
 	queue   string   // the name of one, of the commands under queue
 	json    bool
+	events  bool // are told on stderr, instead of words
 	stdin   io.Reader
 	stdout  io.Writer
 	stderr  io.Writer

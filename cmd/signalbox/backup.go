@@ -216,7 +216,7 @@ func copyRDB(ctx context.Context, from, to string, progress *progress, judge fun
 	}
 	temp, err := os.CreateTemp(filepath.Dir(to), ".signalbox-*.rdb")
 	if err != nil {
-		return nil, err
+		return nil, absent(err, filepath.Dir(to), "a file in a folder that is there")
 	}
 	defer func() {
 		if err != nil {

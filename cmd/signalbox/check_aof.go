@@ -58,7 +58,7 @@ func (a *app) checkAOF(path string, f checkAOFFlags) error {
 	report, err := check.AOF(path, f.timestamp, progress.reading)
 	progress.clear()
 	if err != nil {
-		return err
+		return absent(err, path, "the folder of signalbox serve --dir, or an append-only file")
 	}
 	out := checkAOFJSON{AOFReport: report, OK: report.OK()}
 	if !a.json {
@@ -124,7 +124,7 @@ func (a *app) cutAOF(out *checkAOFJSON, path string, size int64, f checkAOFFlags
 		return nil
 	}
 	if !f.yes {
-		if err := a.consent(printable(path), fmt.Sprintf("cut off %d bytes for good?", out.Discard.Bytes)); err != nil {
+		if err := a.consent(printable(path), fmt.Sprintf("cut off %d bytes for good?", out.Discard.Bytes), ""); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,7 @@ keys, volatile, expired, types}], ok_up_to, last_key, problem}.`,
 			report, err := check.RDB(args[0], progress.reading)
 			progress.clear()
 			if err != nil {
-				return err
+				return absent(err, args[0], "an RDB file, as signalbox backup writes it")
 			}
 			if a.json {
 				err = a.printJSON(report)

@@ -7,10 +7,10 @@ import (
 )
 
 // consent asks the person at the terminal before something is lost. Where there is none, nothing is done: --yes says it
-// instead.
-func (a *app) consent(what, question string) error {
+// instead, or what else there is.
+func (a *app) consent(what, question, otherwise string) error {
 	if !isTerminal(a.stdin) {
-		return usage("%s: nothing was changed: nobody is there to be asked; give --yes", what)
+		return usage("%s: nothing was changed: nobody is there to be asked; give --yes%s", what, otherwise)
 	}
 	fmt.Fprintf(a.stderr, "%s: %s [y/N] ", what, question)
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')

@@ -49,6 +49,9 @@ persistence, replicas, Sentinels, who is let in, clock, Cluster, rights, connect
 that hold up all others. Each finding says what to do. Behind Sentinels it is the primary
 that is looked at, of a Cluster every primary. Nothing is changed.
 
+Of the private local engine, which has no settings, it says what its keeping everything in
+memory means.
+
 What the server does not show, as managed services that refuse CONFIG, is "not visible".
 
 JSON: a list of {server, software, findings: [{check, level, what, do}]}; level is danger,
@@ -60,7 +63,7 @@ Exit status: 1 if there is danger, 0 if there is none.`,
 			inCluster := strings.Contains(a.server(), "+cluster:")
 			var all []examinedJSON
 			err := a.eachServer(cmd.Context(), func(ctx context.Context, server *redis.Client, found checked) error {
-				r := &reading{checked: found, inCluster: inCluster}
+				r := &reading{checked: found, inCluster: inCluster, private: a.private != nil}
 				if err := errors.Join(r.read(ctx, server), r.readSentinels(ctx, a.server())); err != nil {
 					return err
 				}
@@ -80,10 +83,21 @@ func (r *reading) examine() (found []finding) {
 	for _, check := range checks {
 		f := check.look(r)
 		f.Check = check.name
+		if r.private && f.Do != "" && f.Check != "clock" && f.Check != "persistence" {
+			f.Do = "nothing can be set here: signalbox serve --dir DIR is an engine with settings of its own, for --url"
+		}
 		found = append(found, f)
 	}
 	slices.SortStableFunc(found, func(a, b finding) int { return slices.Index(levels, a.Level) - slices.Index(levels, b.Level) })
 	return found
+}
+
+// besideLevel is the column in which findings begin.
+const besideLevel = 15
+
+// indented breaks a text into the lines of a terminal, beside the level.
+func (a *app) indented(text string) string {
+	return wrapped(text, widthOf(a.stdout)-besideLevel, "\n"+strings.Repeat(" ", besideLevel))
 }
 
 func (a *app) printExamined(all []examinedJSON) error {
@@ -100,9 +114,9 @@ func (a *app) printExamined(all []examinedJSON) error {
 			if a.json {
 				continue
 			}
-			fmt.Fprintf(a.stdout, "  %-11s  %s: %s\n", f.Level, f.Check, printable(f.What))
+			fmt.Fprintf(a.stdout, "  %-11s  %s\n", f.Level, a.indented(f.Check+": "+printable(f.What)))
 			if f.Do != "" {
-				fmt.Fprintf(a.stdout, "  %-11s  → %s\n", "", printable(f.Do))
+				fmt.Fprintf(a.stdout, "  %-11s  %s\n", "", a.indented("→ "+printable(f.Do)))
 			}
 		}
 	}

@@ -100,6 +100,14 @@ func lookAtEviction(r *reading) finding {
 }
 
 func lookAtPersistence(r *reading) finding {
+	if r.private {
+		return finding{
+			Level: levelWarning,
+			What: "it keeps everything in memory: jobs, and leases of acquire --detach, are lost when it is ended or the machine restarts. " +
+				"What a command holds nobody else is granted even then",
+			Do: "signalbox serve --dir DIR, and --url, for jobs that are to be kept",
+		}
+	}
 	save := r.config["save"]
 	switch aof := r.info["aof_enabled"]; {
 	case aof == "":

@@ -17,6 +17,7 @@ type reading struct {
 	config    map[string]string // nil if CONFIG is refused
 	cluster   told              // CLUSTER INFO, of a Cluster's node
 	inCluster bool              // the URL is a Cluster's
+	private   bool              // it is the private local engine, of which nobody sets anything
 	sentinels []sentinelView    // those of the URL; nil if it has none
 
 	open      bool          // connections without a password may give commands
@@ -191,6 +192,8 @@ func (r *reading) software() string {
 	switch version := r.info["redis_version"]; {
 	case r.info["valkey_version"] != "":
 		return "Valkey " + r.info["valkey_version"]
+	case r.private:
+		return "the private local engine, as Redis " + version
 	case r.info["server_name"] == "signalbox":
 		return "Signalbox's engine, as Redis " + version
 	case version != "":

@@ -167,6 +167,20 @@ func TestDoctorGuessesNothing(t *testing.T) {
 	}
 }
 
+// TestDoctorOnThePrivateEngine: nobody can set anything of it.
+func TestDoctorOnThePrivateEngine(t *testing.T) {
+	t.Parallel()
+	r := &reading{private: true, info: told{"role": "master", "maxclients": "100", "connected_clients": "90"}}
+	for _, f := range r.examine() {
+		if strings.Contains(f.Do, "CONFIG") || f.Level == levelDanger && f.Check == "persistence" {
+			t.Errorf("%+v", f)
+		}
+		if f.Check == "connections" && !strings.Contains(f.Do, "nothing can be set here: signalbox serve --dir DIR") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 // TestDoctorKnowsTheCommandsOfTheScripts: what a script gives, the doctor asks the rights for.
 func TestDoctorKnowsTheCommandsOfTheScripts(t *testing.T) {
 	t.Parallel()

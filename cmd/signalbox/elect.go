@@ -31,7 +31,8 @@ Exit status: the command's, or 128 plus the number of the signal that ended it, 
   75   not the leader within --wait, or sent away by an operator while it waited
        (--conflict-exit-code has another)
   126  the command cannot be run
-  127  the command was not found`,
+  127  the command was not found
+` + eventsHelp,
 		Example: `  signalbox elect scheduler -- ./scheduler
   signalbox elect --ttl 10s --label web1:8080 scheduler -- ./scheduler   # another leads after 10 s at most
   signalbox inspect scheduler                                            # who leads, who stands behind`,
@@ -47,7 +48,8 @@ Exit status: the command's, or 128 plus the number of the signal that ended it, 
 			if err != nil {
 				return err
 			}
-			return a.elect(cmd.Context(), &f, names, argv)
+			a.events = a.json
+			return a.toldFailed(a.elect(cmd.Context(), &f, names, argv))
 		},
 	}
 	f.define(cmd.Flags())
@@ -76,6 +78,8 @@ func (a *app) elect(ctx context.Context, f *terms, names, argv []string) error {
 			return err
 		}
 		f.met = true
-		fmt.Fprintf(a.stderr, "signalbox: %v; it stands for election again\n", err)
+		if !a.events { // which have told that it was lost
+			fmt.Fprintf(a.stderr, "signalbox: %v; it stands for election again\n", err)
+		}
 	}
 }

@@ -75,13 +75,12 @@ func (g *grant) environment() []string {
 
 // lost says what became of the command under a lease that is over.
 func (g *grant) lost(cause error, outcome string) error {
-	reason := "could not be renewed in time"
-	switch {
-	case errors.Is(cause, signalbox.ErrForced):
-		reason = "was ended by an operator"
-	case errors.Is(cause, errUnmarked):
-		reason = "is void: " + errUnmarked.Error()
-	}
+	resource, _, text := g.loss(cause)
+	return &exitError{exitLost, fmt.Errorf("%s: the lease %s%s", printable(resource), text, outcome)}
+}
+
+// loss is which lease is over, and why, for programs and for people.
+func (g *grant) loss(cause error) (resource, reason, text string) {
 	of := g.leases[0]
 	for _, lease := range g.leases {
 		if lease.Err() != nil {
@@ -89,7 +88,13 @@ func (g *grant) lost(cause error, outcome string) error {
 			break
 		}
 	}
-	return &exitError{exitLost, fmt.Errorf("%s: the lease %s%s", printable(of.Resource()), reason, outcome)}
+	switch {
+	case errors.Is(cause, signalbox.ErrForced):
+		return of.Resource(), "forced", "was ended by an operator"
+	case errors.Is(cause, errUnmarked):
+		return of.Resource(), "folder removed", "is void: " + errUnmarked.Error()
+	}
+	return of.Resource(), "not renewed", "could not be renewed in time"
 }
 
 // mind closes done when a mark is gone, as at the end of a lease, until endMinding is called.
@@ -139,7 +144,10 @@ func (g *grant) release(ctx context.Context) {
 	var trouble []error
 	for _, lease := range slices.Backward(g.leases) {
 		// A lease that is lost was so before it was known, or what ran under it has been ended: then that is said.
-		if err := lease.Release(ctx); !errors.Is(err, signalbox.ErrLeaseLost) && !errors.Is(err, signalbox.ErrForced) {
+		switch err := lease.Release(ctx); {
+		case err == nil:
+			g.app.tell(eventJSON{Event: "released", Resource: lease.Resource()})
+		case !errors.Is(err, signalbox.ErrLeaseLost) && !errors.Is(err, signalbox.ErrForced):
 			trouble = append(trouble, err)
 		}
 	}

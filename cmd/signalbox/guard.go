@@ -22,10 +22,11 @@ type guard struct {
 	lease *grant
 	child *child
 	grace time.Duration
-	cause error // why the command was ended, nil if it was not
-	final bool  // SIGKILL has been sent
-	asked bool  // a signal has asked the command to end
-	left  []int // the processes that could not be ended
+	cause error     // why the command was ended, nil if it was not
+	since time.Time // of the cause
+	final bool      // SIGKILL has been sent
+	asked bool      // a signal has asked the command to end
+	left  []int     // the processes that could not be ended
 
 	first      time.Time     // the deadline before any renewal
 	firstGrace time.Duration // the grace until then: a lease that was handed over is short before it is confirmed
@@ -84,7 +85,7 @@ func (g *guard) watch(signals <-chan os.Signal) int {
 // nobody renews the lease: when it goes on, the command may do so only if the lease has lived.
 func (g *guard) suspend(state state) {
 	if g.child.stop(state) && g.cause == nil && time.Until(g.lease.Deadline()) <= 0 {
-		g.cause = signalbox.ErrLeaseLost
+		g.blame(signalbox.ErrLeaseLost)
 		g.end()
 		return
 	}
@@ -97,24 +98,26 @@ func (g *guard) warned() {
 		return
 	}
 	if g.cause == nil {
-		g.cause = signalbox.ErrLeaseLost
+		g.blame(signalbox.ErrLeaseLost)
 		g.child.terminate()
 		g.kill.Reset(time.Until(g.lease.Deadline()))
 	}
 }
+
+func (g *guard) blame(cause error) { g.cause, g.since = cause, time.Now() }
 
 // over hears the end of the lease.
 func (g *guard) over() {
 	g.done = nil
 	g.warn.Stop()
 	if cause := g.lease.Err(); errors.Is(cause, signalbox.ErrForced) && g.cause == nil {
-		g.cause = cause
+		g.blame(cause)
 		g.child.terminate()
 		g.kill.Reset(g.grace)
 		return
 	}
 	if g.cause == nil {
-		g.cause = g.lease.Err()
+		g.blame(g.lease.Err())
 	}
 	g.end()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ type stateJSON struct {
 	Token    int64         `json:"last_token"`
 	Holders  []holderJSON  `json:"holders"`
 	Queue    []waitingJSON `json:"queue"`
+	besideJSON
 }
 
 type holderJSON struct {
@@ -47,11 +49,14 @@ func (a *app) inspectCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "inspect NAME", Short: "Show who holds a resource and who waits for it", Args: exactly("NAME"),
 		ValidArgsFunction: a.completed(1, nil),
-		Long: `Show who holds a resource and who waits for it, in the order of the queue.
+		Long: `Show who holds a resource and who waits for it, in the order of the queue; and what else
+is in use under its name: who waits at its barrier or its latch, and its rate.
 
 JSON: {resource, now, limit, limit_by_operator, held, leases, waiting, last_token,
 holders: [{id, owner, label, weight, token, since, expires, resting}],
-queue: [{id, owner, label, weight, since}]}; the first 1,000 of each are listed.
+queue: [{id, owner, label, weight, since}]}; the first 1,000 of each are listed. With what is
+in use: barrier: {parties, waiting, who: [{id, owner}]}, latch: {parties, done, waiting,
+who}, rate: {busy_ns}; parties is 0 if those that wait do not say it.
 Resting permits belong to nobody: a lock delay or a minimum hold keeps them back
 until they expire.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,10 +68,16 @@ until they expire.`,
 						return err
 					}
 				}
-				if a.json {
-					return a.printJSON(newStateJSON(state))
+				beside, err := a.besideOf(cmd.Context(), args[0])
+				if err != nil {
+					return err
 				}
-				return a.printState(state)
+				if a.json {
+					out := newStateJSON(state)
+					out.besideJSON = newBesideJSON(&beside)
+					return a.printJSON(out)
+				}
+				return a.printState(state, sayBeside(&beside))
 			})
 		},
 	}
@@ -86,10 +97,14 @@ func newStateJSON(s signalbox.State) stateJSON {
 	return out
 }
 
-func (a *app) printState(s signalbox.State) error {
-	name := printable(s.Resource)
-	if s.Leases+s.Waiters+s.Operator == 0 {
+func (a *app) printState(s signalbox.State, beside []string) error {
+	name, free := printable(s.Resource), s.Leases+s.Waiters+s.Operator == 0
+	switch {
+	case free && len(beside) == 0:
 		_, err := fmt.Fprintf(a.stdout, "%s is free: nobody holds it and nobody waits.\n", name)
+		return err
+	case free:
+		_, err := fmt.Fprintf(a.stdout, "%s: %s\n", bold(a.stdout, name), strings.Join(beside, "\n  "))
 		return err
 	}
 	limit := ""
@@ -102,7 +117,11 @@ func (a *app) printState(s signalbox.State) error {
 	if err := a.printHolders(s); err != nil {
 		return err
 	}
-	return a.printQueue(s)
+	if err := a.printQueue(s); err != nil || len(beside) == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(a.stdout, "\nUnder the same name: %s\n", strings.Join(beside, "\n  "))
+	return err
 }
 
 func (a *app) printHolders(s signalbox.State) error {
@@ -117,7 +136,7 @@ func (a *app) printHolders(s signalbox.State) error {
 		t.add(holder(h), h.ID, permits(h.Weight), span(s.Now.Sub(h.Since)), span(h.Expires.Sub(s.Now)), strconv.FormatInt(h.Token, 10))
 	}
 	fmt.Fprintln(a.stdout)
-	if err := t.print(a.stdout); err != nil {
+	if err := t.fit(a.stdout, "HOLDER").print(a.stdout); err != nil {
 		return err
 	}
 	if err := a.printRest(s.Leases-len(s.Holders), "holder"); err != nil || !resting {
@@ -137,7 +156,7 @@ func (a *app) printQueue(s signalbox.State) error {
 		t.add(ordinal(i+1), who(w.Owner, w.Label), w.ID, permits(w.Weight), span(s.Now.Sub(w.Since)))
 	}
 	fmt.Fprintln(a.stdout)
-	if err := t.print(a.stdout); err != nil {
+	if err := t.fit(a.stdout, "WAITER").print(a.stdout); err != nil {
 		return err
 	}
 	return a.printRest(s.Waiters-len(s.Queue), "waiter")

@@ -27,7 +27,7 @@ func writeManual(cmd *cobra.Command, dir string) error {
 	}
 	path := filepath.Join(dir, pageOf(cmd)+".1")
 	if err := os.WriteFile(path, []byte(manualPage(cmd)), 0o644); err != nil {
-		return err
+		return absent(err, dir, "a folder that is there")
 	}
 	for _, below := range cmd.Commands() {
 		if err := writeManual(below, dir); err != nil {

@@ -98,7 +98,7 @@ func (a *app) insist(ctx context.Context, p *waitFlags, what string, attempt fun
 			away = time.Now()
 			p.met = p.met || met
 			if p.goesOn(away) && !p.quiet {
-				fmt.Fprintf(a.stderr, "signalbox: %s: the server cannot be reached; trying again\n", what)
+				a.sayUnreachable(what, err)
 			}
 		}
 		switch {
@@ -113,6 +113,14 @@ func (a *app) insist(ctx context.Context, p *waitFlags, what string, attempt fun
 			return ctx.Err()
 		}
 	}
+}
+
+func (a *app) sayUnreachable(what string, err error) {
+	if a.events {
+		a.tell(eventJSON{Event: "unreachable", Resource: what, Error: err.Error()})
+		return
+	}
+	fmt.Fprintf(a.stderr, "signalbox: %s: the server cannot be reached; trying again\n", what)
 }
 
 // goesOn says whether a server is tried again that has been away for a while.

@@ -91,7 +91,7 @@ func (a *app) changeJobs(ctx context.Context, q *queue.Queue, verb string, f *ch
 			return a.printChanged(verb, n, true)
 		}
 		if expected = n; n > 0 {
-			if err := a.consent("queue "+printable(a.queue), fmt.Sprintf("%s %s?", verb, count(n, "job"))); err != nil {
+			if err := a.consent("queue "+printable(a.queue), fmt.Sprintf("%s %s?", verb, count(n, "job")), ""); err != nil {
 				return err
 			}
 		}

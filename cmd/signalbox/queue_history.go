@@ -229,9 +229,10 @@ func timeOf(text string) (time.Time, error) {
 }
 
 func (a *app) rebuild(ctx context.Context, q *queue.Queue, folder string, options []queue.RebuildOption) error {
+	const instead = "the folder into which signalbox queue history record copies"
 	sink, err := files.Open(folder, files.ReadOnly())
 	if err != nil {
-		return err
+		return absent(err, folder, instead)
 	}
 	shown := a.newProgress()
 	defer shown.clear()
@@ -239,6 +240,9 @@ func (a *app) rebuild(ctx context.Context, q *queue.Queue, folder string, option
 		shown.say(func() string { return fmt.Sprintf("%s read, %s made", entriesText(r.Entries), count(r.Jobs, "job")) })
 	}))...)
 	shown.clear()
+	if errors.Is(err, queue.ErrInvalid) {
+		err = fmt.Errorf("%s: %w; give %s", printable(folder), err, instead)
+	}
 	if err = errors.Join(err, sink.Close()); err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (a *app) printJobs(jobs []queue.JobInfo, all int) error {
 		j := &jobs[i]
 		t.add(printable(j.ID), string(j.State), printable(j.Kind), printable(j.Key), span(now.Sub(j.Enqueued)), strconv.Itoa(j.Attempts), what(j, now))
 	}
-	if err := t.print(a.stdout); err != nil {
+	if err := t.fit(a.stdout, "WHAT", "KEY", "KIND").print(a.stdout); err != nil {
 		return err
 	}
 	return a.printRest(all-len(jobs), "job")
@@ -129,11 +129,7 @@ func what(j *queue.JobInfo, now time.Time) string {
 	case queue.Done:
 		text = string(j.Result)
 	}
-	text = printable(text)
-	if runes := []rune(text); len(runes) > most {
-		text = string(runes[:most-1]) + "…"
-	}
-	return text
+	return cut(printable(text), most)
 }
 
 func (a *app) queueShowCommand() *cobra.Command {

@@ -23,8 +23,10 @@ func (a *app) queueStatsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "stats", Short: "Count what waits, runs and has ended, by kind", Args: exactly(),
 		Long: `Count what waits, runs and has ended, by kind, and show the limits that are set. The
-totals count since the queue was last quiet for a week. NEXT SINCE is for how long
-the job has been there that is next; it is empty if limits or pauses hold back all.
+totals count since the queue was last quiet for a week: how many were pushed, have
+ended well, were tried again, died, were canceled, and how often a worker died with one.
+SINCE is for how long the job has been there that is next; it is empty if limits or
+pauses hold back all.
 
 JSON: {queue, stats: {now, waiting, running, offered, later, kept, kinds: [{kind, waiting,
 running, oldest, enqueued, done, retried, dead, canceled, crashed, replayed, offered,
@@ -57,12 +59,12 @@ func (a *app) printStats(out *statsJSON) error {
 	if s.Offered > 0 {
 		offered = fmt.Sprintf("%d offered, ", s.Offered)
 	}
-	if _, err := fmt.Fprintf(a.stdout, "%s: %d waiting, %s%d running, %d delayed or held by others, %d ended and kept\n",
+	if _, err := fmt.Fprintf(a.stdout, "%s: %d waiting, %s%d running, %d delayed or held, %d ended\n",
 		bold(a.stdout, "queue "+printable(a.queue)), s.Waiting, offered, s.Running, s.Later, s.Kept); err != nil {
 		return err
 	}
 	if len(s.Kinds) > 0 {
-		t := newTable("KIND", ">WAITING", ">RUNNING", ">NEXT SINCE", ">PUSHED", ">DONE", ">RETRIED", ">DEAD", ">CANCELED", ">CRASHED")
+		t := newTable("KIND", ">WAIT", ">RUN", ">SINCE", ">PUSHED", ">DONE", ">RETRY", ">DEAD", ">CANCEL", ">CRASH")
 		for _, k := range s.Kinds {
 			oldest := ""
 			if !k.Oldest.IsZero() {
@@ -72,7 +74,7 @@ func (a *app) printStats(out *statsJSON) error {
 				strconv.Itoa(k.Retried), strconv.Itoa(k.Dead), strconv.Itoa(k.Canceled), strconv.Itoa(k.Crashed))
 		}
 		fmt.Fprintln(a.stdout)
-		if err := t.print(a.stdout); err != nil {
+		if err := t.fit(a.stdout, "KIND").print(a.stdout); err != nil {
 			return err
 		}
 	}
@@ -129,5 +131,5 @@ func (a *app) printWorkers(workers []queue.WorkerInfo) error {
 		t.add(printable(cmp.Or(w.Name, w.ID)), printable(fmt.Sprintf("%s:%d", w.Host, w.PID)), string(w.State), strings.Join(used, ", "),
 			printable(strings.Join(w.Kinds, ", ")), printable(strings.Join(w.Tags, ", ")), span(w.Now.Sub(w.Heard)))
 	}
-	return t.print(a.stdout)
+	return t.fit(a.stdout, "TAGS", "KINDS", "USED", "PROCESS").print(a.stdout)
 }

@@ -54,6 +54,9 @@ SIGTERM and SIGINT (Ctrl-C) drain: no new job begins, those that run have the ti
 --drain to end, and the others go back to the queue. The second of them ends what runs
 at once, and gives it back.
 
+On standard error it says what it waits for, and at the end how many jobs it has run;
+--quiet leaves that out.
+
 JSON: one object a line for each job that has ended: {job, kind, outcome, error, took_ns};
 outcome is done, retry, dead, cancelled, snooze or back.`
 
@@ -64,6 +67,7 @@ type workFlags struct {
 	capacity                map[string]int
 	tags                    []string
 	lease, drain, killAfter time.Duration
+	quiet                   bool
 }
 
 func (f *workFlags) define(flags *pflag.FlagSet) {
@@ -74,6 +78,7 @@ func (f *workFlags) define(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.lease, "lease", queue.DefaultLease, "for how long its jobs stay its own when the server does not hear of it")
 	flags.DurationVar(&f.drain, "drain", 30*time.Second, "how long jobs may go on after SIGTERM or SIGINT")
 	flags.DurationVar(&f.killAfter, "kill-after", 3*time.Second, "time between SIGTERM and SIGKILL of a job, at most 4s when it drains")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "do not say what is waited for, and at the end what was run")
 }
 
 func (a *app) queueWorkCommand() *cobra.Command {
@@ -120,9 +125,10 @@ func (a *app) work(ctx context.Context, f *workFlags, kinds, argv []string) erro
 	r := &jobRunner{app: a, path: path, argv: argv, grace: f.killAfter, hurry: make(chan struct{})}
 	ctx, release := r.heedSignals(ctx)
 	defer release()
+	ran := &workCount{}
 	return a.withQueue(ctx, func(q *queue.Queue) error {
 		options := []queue.WorkerOption{
-			queue.With(f.capacity), queue.Tags(f.tags...), queue.DrainTimeout(f.drain), queue.Observe(a.tellWork()),
+			queue.With(f.capacity), queue.Tags(f.tags...), queue.DrainTimeout(f.drain), queue.Observe(ran.observe), queue.Observe(a.tellWork()),
 		}
 		if f.slots > 0 {
 			options = append(options, queue.Slots(f.slots))
@@ -131,8 +137,65 @@ func (a *app) work(ctx context.Context, f *workFlags, kinds, argv []string) erro
 		for _, kind := range kinds {
 			queue.Define[json.RawMessage, json.RawMessage](kind).Handle(w, r.run)
 		}
-		return w.Run(ctx)
+		if f.quiet {
+			return w.Run(ctx)
+		}
+		fmt.Fprintf(a.stderr, "signalbox: waiting for jobs of queue %s: %s; %s; on %s\n", printable(a.queue), listed(kinds), f.room(), a.place())
+		err := w.Run(ctx)
+		fmt.Fprintf(a.stderr, "signalbox: %s\n", ran)
+		return err
 	}, queue.Lease(f.lease))
+}
+
+// room is what can run at once.
+func (f *workFlags) room() string {
+	var parts []string
+	if f.slots > 0 {
+		parts = append(parts, count(f.slots, "slot"))
+	}
+	if len(f.capacity) > 0 {
+		parts = append(parts, capacities(f.capacity))
+	}
+	if len(parts) == 0 {
+		return count(runtime.GOMAXPROCS(0), "slot")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// workCount counts what became of the jobs that were run.
+type workCount struct {
+	mu    sync.Mutex
+	verbs map[string]int
+}
+
+func (c *workCount) observe(e queue.Event) {
+	if e.What != queue.Ended {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.verbs == nil {
+		c.verbs = make(map[string]int)
+	}
+	c.verbs[e.Verb]++
+}
+
+// String is "ended; 3 jobs were run: 2 done, 1 retry".
+func (c *workCount) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, parts := 0, []string(nil)
+	for _, verb := range sortedKeys(c.verbs) {
+		all += c.verbs[verb]
+		parts = append(parts, fmt.Sprintf("%d %s", c.verbs[verb], verb))
+	}
+	switch all {
+	case 0:
+		return "ended; no job was run"
+	case 1:
+		return "ended; 1 job was run: " + strings.Join(parts, ", ")
+	}
+	return fmt.Sprintf("ended; %d jobs were run: %s", all, strings.Join(parts, ", "))
 }
 
 // heedSignals ends the context with the first signal, and hurries with the second.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,10 @@ JSON: {resource, ended}.`,
 			switch {
 			case all && back:
 				return usage("--all and --token exclude each other")
+			case !all && !back && len(args) == 1:
+				name := printable(args[0])
+				return usage("%s: which lease? --token TOKEN gives back what signalbox acquire --detach has taken; signalbox inspect %s shows the ids of others, "+
+					"and --all ends every one", name, name)
 			case all:
 				want = []string{"NAME (with --all)"}
 			case back:
@@ -54,7 +59,7 @@ func (a *app) release(cmd *cobra.Command, box *signalbox.Box, args []string, all
 		return err
 	}
 	if !yes && state.Leases > 0 {
-		if err := a.consent(printable(name), endOf(state, args, all)); err != nil {
+		if err := a.consent(printable(name), endOf(state, args, all), ", or the --token that signalbox acquire --detach has printed"); err != nil {
 			return err
 		}
 	}
@@ -71,7 +76,11 @@ func (a *app) release(cmd *cobra.Command, box *signalbox.Box, args []string, all
 		return err
 	}
 	if ended == 0 && !all {
-		return fmt.Errorf("%s: nobody with the id %q holds it or waits; see signalbox inspect %s", printable(name), args[1], printable(name))
+		advice := "see signalbox inspect " + printable(name)
+		if token, err := strconv.ParseInt(args[1], 10, 64); err == nil {
+			advice = fmt.Sprintf("if that is the token of signalbox acquire --detach: signalbox release %s --token %d", printable(name), token)
+		}
+		return fmt.Errorf("%s: nobody with the id %q holds it or waits; %s", printable(name), args[1], advice)
 	}
 	if a.json {
 		return a.printJSON(map[string]any{"resource": name, "ended": ended})

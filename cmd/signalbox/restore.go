@@ -63,6 +63,9 @@ const (
 )
 
 func (a *app) restore(ctx context.Context, path, dir string) (done *backupJSON, err error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, absent(err, path, "a backup, or another RDB file")
+	}
 	made, err := emptyFolder(dir)
 	if err != nil {
 		return nil, err

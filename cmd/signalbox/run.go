@@ -73,7 +73,8 @@ Exit status: the command's, or 128 plus the number of the signal that ended it, 
        (--conflict-exit-code has another)
   76   the lease was lost, and the command was ended
   126  the command cannot be run
-  127  the command was not found`
+  127  the command was not found
+` + eventsHelp
 
 func (a *app) runCommand() *cobra.Command {
 	var f terms
@@ -96,7 +97,8 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.run(cmd.Context(), &f, names, argv)
+			a.events = a.json
+			return a.toldFailed(a.run(cmd.Context(), &f, names, argv))
 		},
 	}
 	f.define(cmd.Flags())
@@ -186,6 +188,9 @@ func (g *grant) run(f *terms, path string, argv []string, signals <-chan os.Sign
 	if cause := g.Err(); cause != nil { // this process may have been stopped since the grant
 		return false, g.lost(cause, ", and the command was not started")
 	}
+	for _, lease := range g.leases {
+		g.app.tell(eventJSON{Event: "acquired", Resource: lease.Resource(), Token: lease.Token(), ID: lease.ID()})
+	}
 	c, err := startChild(path, argv, append(os.Environ(), g.environment()...))
 	if err != nil {
 		return false, cannotRun(argv[0], err)
@@ -194,6 +199,11 @@ func (g *grant) run(f *terms, path string, argv []string, signals <-chan os.Sign
 	status := guard.watch(signals)
 	guard.close()
 	interrupted := c.close()
+	if guard.cause != nil {
+		resource, reason, _ := g.loss(guard.cause)
+		g.app.tell(eventJSON{Event: "lost", Time: guard.since, Resource: resource, Reason: reason})
+	}
+	g.app.tell(eventJSON{Event: "exited", Status: &status})
 	switch {
 	case guard.cause != nil:
 	case status == 0:

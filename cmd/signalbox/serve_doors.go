@@ -80,7 +80,7 @@ func (f serveFlags) readConfig() (*engine.Config, error) {
 	}
 	config, err := engine.ReadConfig(f.config, settings...)
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, &exitError{exitUsage, absent(err, f.config, "a file like redis.conf")}
 	}
 	if f.tlsListen != "" && f.tlsCA == "" && !config.Given("tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients") {
 		// Redis would refuse to start: it wants certificates of clients unless it is told not to.

@@ -61,6 +61,14 @@ func eachServerOf(ctx context.Context, url string, visit func(context.Context, *
 	return fmt.Errorf("open: a client of an unknown kind, %T", client)
 }
 
+// place is where the permits and the jobs are, as it may be shown.
+func (a *app) place() string {
+	if url := a.server(); url != "" {
+		return address.Place(url)
+	}
+	return "the private local engine"
+}
+
 // told is what a server says in INFO, by the names of the fields.
 type told map[string]string
 

@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -21,6 +24,51 @@ func isTerminal(stream any) bool {
 // coloured reports whether colours may be used on w.
 func coloured(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// widthOf is how wide a terminal is, in characters; 0 of anything else, and of one that does not say.
+func widthOf(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// cut is a text of at most so many characters, the last of them … if there were more.
+func cut(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:max(0, most-1)]) + "…"
+	}
+	return text
+}
+
+// wrapped breaks a text between words into lines of at most so many characters, unless that are too few for a text.
+func wrapped(text string, most int, newline string) string {
+	if most < narrowest {
+		return text
+	}
+	var out strings.Builder
+	room := most
+	for i, word := range strings.Fields(text) {
+		length := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case length+1 > room:
+			out.WriteString(newline)
+			room = most
+		default:
+			out.WriteString(" ")
+			room--
+		}
+		out.WriteString(word)
+		room -= length
+	}
+	return out.String()
 }
 
 func bold(w io.Writer, text string) string {
@@ -54,6 +102,30 @@ func newTable(heading ...string) *table {
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// narrowest is how far a column is cut that has a shorter heading.
+const narrowest = 6
+
+// fit cuts what stands in these columns, one after the other, until the table is as wide as the terminal. What goes to a file
+// or a program stays whole, and so do the columns that are not named: ids, which people copy, and numbers.
+func (t *table) fit(w io.Writer, columns ...string) *table {
+	most := widthOf(w)
+	for _, name := range columns {
+		column, widths := slices.Index(t.heading, name), t.widths()
+		over := 2*(len(widths)-1) - most
+		for _, width := range widths {
+			over += width
+		}
+		if most == 0 || over <= 0 {
+			break
+		}
+		width := max(widths[column]-over, utf8.RuneCountInString(name), narrowest)
+		for _, row := range t.rows {
+			row[column] = cut(row[column], width)
+		}
+	}
+	return t
+}
 
 func (t *table) print(w io.Writer) error {
 	if _, err := fmt.Fprintln(w, bold(w, t.line(t.heading, t.widths()))); err != nil {
@@ -108,6 +180,14 @@ func printable(name string) string {
 		}
 	}
 	return name
+}
+
+// absent says of a file or folder that is not there what to give instead, and leaves other errors as they are.
+func absent(err error, path, instead string) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("there is no %s here: give %s", printable(absolute(path)), instead)
 }
 
 // span is a duration as people say it: 350ms, 12s, 4m05s, 3h20m, 5d.

@@ -83,7 +83,7 @@ func (a *app) topOnce(ctx context.Context, box *signalbox.Box) error {
 		return a.printJSON(rows)
 	}
 	if len(rows) == 0 {
-		return a.printList(nil)
+		return a.printList(nil, nil)
 	}
 	err := topTable(rows).print(a.stdout)
 	if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Operator }) {
@@ -214,9 +214,7 @@ func frame(rows []row, trouble error, now time.Time, width, height int) string {
 		lines = append(lines[:height-1], fmt.Sprintf("… and %s more", count(len(lines)-height+1, "resource")))
 	}
 	for i, line := range lines {
-		if runes := []rune(line); len(runes) > width {
-			lines[i] = string(runes[:width-1]) + "…"
-		}
+		lines[i] = cut(line, width)
 	}
 	return "\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J"
 }

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminalPair returns the two ends of a terminal: that of the person, and that of the program.
-func terminalPair(t *testing.T) (person, program *os.File) {
+// terminalPair returns the two ends of a terminal of a size: that of the person, and that of the program.
+func terminalPair(t *testing.T, columns, rows uint16) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -27,7 +27,7 @@ func terminalPair(t *testing.T) (person, program *os.File) {
 		err = unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0)
 	}
 	if err == nil {
-		err = unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 10, Col: 60})
+		err = unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func terminalPair(t *testing.T) (person, program *os.File) {
 
 // On a terminal the table is live, on a screen of its own; Ctrl-C gives the terminal back as it was.
 func TestTopOnATerminal(t *testing.T) {
-	person, program := terminalPair(t)
+	person, program := terminalPair(t, 60, 10)
 	state := filepath.Join(t.TempDir(), "state")
 	environment := append(os.Environ(), "SIGNALBOX_STATE="+state, "SIGNALBOX_URL=", "TERM=xterm")
 	start := func(args ...string) *exec.Cmd {

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/signalbox-io/signalbox"
 )
 
@@ -44,7 +42,7 @@ type waitingDisplay struct {
 
 func (a *app) newWaitingDisplay(ctx context.Context, box *signalbox.Box, names []string, weight int) *waitingDisplay {
 	return &waitingDisplay{
-		app: a, ctx: ctx, box: box, names: names, weight: weight, live: isTerminal(a.stderr) && os.Getenv("TERM") != "dumb",
+		app: a, ctx: ctx, box: box, names: names, weight: weight, live: isTerminal(a.stderr) && os.Getenv("TERM") != "dumb" && !a.events,
 		places: make(chan int, 1), stop: make(chan struct{}), began: time.Now(),
 	}
 }
@@ -99,6 +97,11 @@ func (d *waitingDisplay) run() {
 		}
 		switch {
 		case ctx.Err() != nil || place < 0:
+		case d.app.events:
+			if place != told {
+				d.tell(place)
+				told = place
+			}
 		case d.live:
 			if time.Since(d.looked) > lookEvery {
 				d.look(ctx)
@@ -109,6 +112,16 @@ func (d *waitingDisplay) run() {
 			fmt.Fprintln(d.app.stderr, "signalbox: waiting for", d.line(place))
 			told, spoken = place, time.Now()
 		}
+	}
+}
+
+// tell is the line for programs. Of several resources there is no place: there is one in each queue.
+func (d *waitingDisplay) tell(place int) {
+	if len(d.names) > 1 {
+		place = 0
+	}
+	for _, name := range d.names {
+		d.app.tell(eventJSON{Event: "waiting", Resource: name, Place: place})
 	}
 }
 
@@ -134,13 +147,8 @@ func (d *waitingDisplay) line(place int) string {
 // fit cuts a line to the width of the terminal: one that wraps could not be written over. There is room left for the ^C
 // that the terminal writes.
 func (d *waitingDisplay) fit(line string) string {
-	file, ok := d.app.stderr.(*os.File)
-	if !ok {
-		return line
-	}
-	width, _, err := term.GetSize(int(file.Fd()))
-	if runes := []rune(line); err == nil && width > 4 && len(runes) > width-3 {
-		return string(runes[:width-4]) + "…"
+	if width := widthOf(d.app.stderr); width > 4 {
+		return cut(line, width-3)
 	}
 	return line
 }

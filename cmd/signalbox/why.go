@@ -25,12 +25,14 @@ func (a *app) whyCommand() *cobra.Command {
 		Long: `Say in sentences why a waiter waits: its place, who holds the permits and since when,
 whose lease was not renewed, which permits rest, what limit an operator has set, and
 what pace or which other resources it waits for. Without an ID it is the first in the
-queue, whom the others wait behind; signalbox inspect NAME shows the ids of all.
+queue, whom the others wait behind; signalbox inspect NAME shows the ids of all. If
+nobody is in the queue, it is who waits at the barrier or the latch of that name, and
+until when its rate is in use.
 
 Of a job that does not run, signalbox queue why says the same.
 
 JSON: {resource, id, place, reason, text: [sentence]}; reason is "behind", "held",
-"pace", "group", "in turn", or "not waiting".
+"pace", "group", "in turn", "barrier", "latch", "rate", or "not waiting".
 
 Exit status: 0, or 1 if the id neither waits nor holds.`,
 		Example: `  signalbox why downloads
@@ -50,6 +52,15 @@ Exit status: 0, or 1 if the id neither waits nor holds.`,
 					}
 				}
 				why, err := whyOf(&state, args[1:])
+				if err != nil || why.Reason == "not waiting" && why.ID == "" {
+					beside, failed := a.besideOf(cmd.Context(), args[0])
+					if failed != nil {
+						return failed
+					}
+					if instead, found := whyBeside(args[0], &beside, strings.Join(args[1:], "")); found {
+						why, err = instead, nil
+					}
+				}
 				if err != nil {
 					return err
 				}

@@ -43,6 +43,15 @@ func Dial(rawURL string) (client redis.UniversalClient, place string, err error)
 	return nil, "", fmt.Errorf("%s; known are %s", redact(err, t.user), knownURLs)
 }
 
+// Place is the URL as it may be shown: without user, password and options. It is "" if the URL makes no sense.
+func Place(rawURL string) string {
+	t, err := parseTarget(rawURL)
+	if err != nil {
+		return ""
+	}
+	return t.place()
+}
+
 func parseTarget(rawURL string) (target, error) {
 	var t target
 	scheme, rest, ok := strings.Cut(rawURL, "://")

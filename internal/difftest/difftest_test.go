@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -209,5 +210,18 @@ func wantReply(t *testing.T, conn *Conn, want string, words ...string) {
 	v, err := conn.Do(words...)
 	if err != nil || v.String() != want {
 		t.Fatalf("%q: got %v, %v, want %s", words, v, err, want)
+	}
+}
+
+// Tests start the server that REDIS_SERVER names.
+func TestTheServerIsNamedByTheEnvironment(t *testing.T) {
+	other := filepath.Join(t.TempDir(), "valkey-server")
+	if err := os.Symlink(RedisServer(t), other); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("REDIS_SERVER", other)
+	info, err := connect(t, Redis(t).Dial).Do("INFO", "server")
+	if err != nil || !strings.Contains(info.Text, "\r\nexecutable:"+other+"\r\n") {
+		t.Errorf("started another server than %s: %v\n%s", other, err, info.Text)
 	}
 }

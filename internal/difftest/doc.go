@@ -3,8 +3,9 @@
 //
 // It has five parts, each usable alone:
 //
-//   - Redis starts a real redis-server for one test and ends it with the test
-//     (server.go). Other test packages use it as their backend too.
+//   - Redis starts a real redis-server, or what REDIS_SERVER names, for one test
+//     and ends it with the test (server.go). Other test packages use it as their
+//     backend too.
 //   - Conn is a raw RESP2/RESP3 connection and Value what it receives, down to
 //     the kind of every element (conn.go, value.go). It is deliberately not a
 //     client library: those hide the kinds, and hide a null array from a null

@@ -2,6 +2,7 @@ package difftest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -43,11 +44,7 @@ type Server struct {
 // test, or with the test process if that dies first.
 func Redis(t testing.TB, extraArgs ...string) *Server {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Fatal("redis-server is not on PATH: install redis-server 7.0 (Debian: apt-get install redis-server)")
-	}
-	command := []string{path}
+	command := []string{RedisServer(t)}
 	if len(extraArgs) > 0 && strings.HasSuffix(extraArgs[0], ".conf") {
 		command, extraArgs = append(command, extraArgs[0]), extraArgs[1:]
 	}
@@ -58,6 +55,18 @@ func Redis(t testing.TB, extraArgs ...string) *Server {
 			"--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
 		}, extraArgs)
 	})
+}
+
+// RedisServer is the path of the program that tests start as a real server: redis-server, or what the environment variable
+// REDIS_SERVER names, such as valkey-server. Whoever starts one by Start has it from here.
+func RedisServer(t testing.TB) string {
+	t.Helper()
+	name := cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server")
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatalf("the server of the tests: %v; install redis-server 7.0 (Debian: apt-get install redis-server), or name another by REDIS_SERVER", err)
+	}
+	return path
 }
 
 // Start runs the server that a command line starts, for one that Redis has no

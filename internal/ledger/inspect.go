@@ -157,8 +157,13 @@ func integer(text string) int64 {
 // Names calls visit with the names of all resources that have a state, some perhaps twice, in no order. In a Cluster
 // it asks every primary. visit is never called by two goroutines at once.
 func (l *Ledger) Names(ctx context.Context, visit func(names []string) error) error {
+	return l.names(ctx, StatePattern, NameOf, visit)
+}
+
+// names visits the names that nameOf finds in the keys which match a pattern.
+func (l *Ledger) names(ctx context.Context, pattern string, nameOf func(key string) (string, bool), visit func(names []string) error) error {
 	err := l.transport.EachPrimary(ctx, func(ctx context.Context, server transport.Doer) error {
-		return scan(ctx, server, visit)
+		return scan(ctx, server, pattern, nameOf, visit)
 	})
 	if err != nil {
 		return classify("list the resources", err)
@@ -166,14 +171,16 @@ func (l *Ledger) Names(ctx context.Context, visit func(names []string) error) er
 	return nil
 }
 
-func scan(ctx context.Context, server transport.Doer, visit func(names []string) error) error {
+func scan(
+	ctx context.Context, server transport.Doer, pattern string, nameOf func(key string) (string, bool), visit func(names []string) error,
+) error {
 	for cursor := "0"; ; {
-		command := transport.Command{Words: []any{"scan", cursor, "match", StatePattern, "count", 500}}
+		command := transport.Command{Words: []any{"scan", cursor, "match", pattern, "count", 500}}
 		reply, err := server.Do(ctx, command)
 		if err != nil {
 			return err
 		}
-		next, names, ok := readScan(reply)
+		next, names, ok := readScan(reply, nameOf)
 		if !ok {
 			return fmt.Errorf("%w: an answer to SCAN that is none: %.200q", ErrServer, fmt.Sprint(reply))
 		}
@@ -187,8 +194,8 @@ func scan(ctx context.Context, server transport.Doer, visit func(names []string)
 	}
 }
 
-// readScan reads {cursor, keys} and returns the names of those that are state keys.
-func readScan(reply any) (next string, names []string, ok bool) {
+// readScan reads {cursor, keys} and returns the names that nameOf finds in the keys.
+func readScan(reply any, nameOf func(key string) (string, bool)) (next string, names []string, ok bool) {
 	elements, _ := reply.([]any)
 	if len(elements) != 2 {
 		return "", nil, false
@@ -197,7 +204,7 @@ func readScan(reply any) (next string, names []string, ok bool) {
 	keys, okKeys := elements[1].([]any)
 	for _, key := range keys {
 		text, _ := key.(string) // nothing else is a key of ours
-		if name, isOurs := NameOf(text); isOurs {
+		if name, isOurs := nameOf(text); isOurs {
 			names = append(names, name)
 		}
 	}

@@ -87,7 +87,7 @@ func start(t *testing.T, kind string) *difftest.Server {
 		if kind == "engine" {
 			return []string{"/usr/bin/env", engineConfig + "=" + config, enginePort + "=" + port, os.Args[0]}
 		}
-		return []string{"redis-server", config, "--bind", "127.0.0.1", "--port", port, "--dir", dir}
+		return []string{difftest.RedisServer(t), config, "--bind", "127.0.0.1", "--port", port, "--dir", dir}
 	})
 }
 

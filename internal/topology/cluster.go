@@ -86,7 +86,7 @@ func (c *Cluster) startNode() *Node {
 	server := difftest.Start(c.t, func(port string) []string {
 		bus = difftest.FreePort(c.t)
 		return []string{
-			"redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "no",
+			difftest.RedisServer(c.t), "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "no",
 			"--enable-debug-command", "yes", "--cluster-enabled", "yes", "--cluster-port", bus,
 			"--cluster-node-timeout", fmt.Sprint(hurried.Milliseconds()), // they find each other sooner
 			"--repl-diskless-sync-delay", "0",

@@ -125,7 +125,7 @@ sentinel down-after-milliseconds %[3]s %[7]d
 sentinel failover-timeout %[3]s 3000
 sentinel parallel-syncs %[3]s %[8]d
 `, own, dir, masterName, host, port, quorum, s.options.DownAfter.Milliseconds(), s.options.Replicas), 0o600))
-		return []string{"redis-server", file, "--sentinel"}
+		return []string{difftest.RedisServer(s.t), file, "--sentinel"}
 	})
 	w := &watcher{server, redis.NewSentinelClient(&redis.Options{
 		Addr: server.Addr, MaxRetries: -1, ContextTimeoutEnabled: true,

@@ -33,7 +33,7 @@ func off(by time.Duration) func(t *testing.T, extra ...string) *difftest.Server 
 		return difftest.Start(t, func(port string) []string {
 			return append([]string{
 				env, "LD_PRELOAD=" + found[0] + " libc.so.6", "FAKETIME_DONT_FAKE_MONOTONIC=1",
-				fmt.Sprintf("FAKETIME=%+f", by.Seconds()), "redis-server", "--bind", "127.0.0.1", "--port", port,
+				fmt.Sprintf("FAKETIME=%+f", by.Seconds()), difftest.RedisServer(t), "--bind", "127.0.0.1", "--port", port,
 				"--dir", dir, "--save", "", "--appendonly", "no",
 			}, extra...)
 		})

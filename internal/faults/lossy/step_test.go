@@ -44,7 +44,7 @@ func startStepping(t *testing.T) *stepping {
 	s.Server = difftest.Start(t, func(port string) []string {
 		return []string{
 			env, "LD_PRELOAD=" + library[0] + " libc.so.6", "FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_NO_CACHE=1",
-			"FAKETIME_TIMESTAMP_FILE=" + s.file, "redis-server", "--bind", "127.0.0.1", "--port", port,
+			"FAKETIME_TIMESTAMP_FILE=" + s.file, difftest.RedisServer(t), "--bind", "127.0.0.1", "--port", port,
 			"--dir", dir, "--save", "", "--appendonly", "no",
 		}
 	})
