@@ -22,7 +22,7 @@ import (
 // more of them (ARGS='-only load'); here is what must hold however fast the machine is.
 
 // loadPatience passes in full only if a test fails.
-const loadPatience = 30 * time.Second
+const loadPatience = 2 * time.Minute
 
 // A reply that takes 10 ms is no fault: what thousands ask for at once comes in order, over the connections there are, and
 // a lease beside them is renewed in time.
@@ -142,8 +142,12 @@ func TestCloseSaysWhatItCouldNotTell(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			server := difftest.Redis(t)
-			box, err := signalbox.Open(t.Context(), "redis://"+server.Addr+"?read_timeout=200ms", signalbox.Claim(time.Second))
-			must(t, err)
+			var box *signalbox.Box
+			var err error
+			eventually(t, "a server that answers within 200ms", func() bool {
+				box, err = signalbox.Open(t.Context(), "redis://"+server.Addr+"?read_timeout=200ms", signalbox.Claim(shortClaim))
+				return err == nil
+			})
 			holdEach(t, box, 100)
 			away(server)
 			err = box.Close()

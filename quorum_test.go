@@ -165,7 +165,7 @@ func (b *quorumBench) nothingLeft(name string) {
 	b.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(4 * patience); ; <-tick.C { // that is less than a ttl
+	for end := time.Now().Add(patience); ; <-tick.C { // that is less than a ttl
 		left := int64(0)
 		for i := range b.addresses {
 			// Looking settles: what has expired is no more.

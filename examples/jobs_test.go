@@ -69,7 +69,7 @@ func TestJobsOfLanguages(t *testing.T) {
 						s := &jobSite{site: newSite(t, addr), l: l}
 						s.name = "q}%7D{größe} " + what + ", " + l.name
 						var err error
-						s.q, err = queue.Open(t.Context(), s.url, s.name, queue.Lease(2*time.Second))
+						s.q, err = queue.Open(t.Context(), s.url, s.name, queue.Lease(lease))
 						s.must(err)
 						t.Cleanup(func() { s.must(s.q.Close()) })
 						promise(s)
@@ -85,10 +85,14 @@ var (
 	stay = queue.Define[int, queue.None]("stay", queue.Retain(time.Minute))
 )
 
-// work starts a worker of the language, with leases of two seconds.
+// lease is that of all workers: longer than a busy machine stalls, since a job whose worker has lost its lease runs again, and
+// not much longer, since what a killed worker had is waited for.
+const lease = 6 * time.Second
+
+// work starts a worker of the language.
 func (s *jobSite) work() *worker {
 	s.Helper()
-	argv := append(slices.Clone(s.l.argv), "work", s.name, "--url", s.url, "--lease", "2")
+	argv := append(slices.Clone(s.l.argv), "work", s.name, "--url", s.url, "--lease", fmt.Sprint(lease.Seconds()))
 	return s.run(s.l, argv)
 }
 
@@ -322,7 +326,7 @@ func lead(url, name string) error {
 	if err != nil {
 		return err
 	}
-	term, err := box.Election(name).Campaign(context.Background(), signalbox.TTL(time.Second))
+	term, err := box.Election(name).Campaign(context.Background(), signalbox.TTL(3*time.Second))
 	if err != nil {
 		return err
 	}
@@ -336,10 +340,11 @@ func TestAnElectionPassesFromGo(t *testing.T) {
 	for where, addr := range servers(t) {
 		for _, l := range all {
 			t.Run(where+", to "+l.name, func(t *testing.T) {
+				t.Parallel()
 				w := newSite(t, addr)
-				t.Setenv("SIGNALBOX_TEST_LEADER", w.url)
-				t.Setenv("SIGNALBOX_TEST_ELECTION", w.name)
-				leader := w.run(language{name: "go"}, []string{os.Args[0]})
+				leader := w.run(language{name: "go"}, []string{
+					"env", "SIGNALBOX_TEST_LEADER=" + w.url, "SIGNALBOX_TEST_ELECTION=" + w.name, os.Args[0],
+				})
 				w.says(leader.who, "is inside")
 				token := w.holder().Token
 				next := w.start(l, "--campaign", "--hold", "60")

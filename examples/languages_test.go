@@ -130,7 +130,7 @@ func inOrder(w *site, all []language) {
 }
 
 func killedHolder(w *site, l language) {
-	holder := w.inside(l, "--limit", "1", "--ttl", "1", "--hold", "60")
+	holder := w.inside(l, "--limit", "1", "--ttl", "3", "--hold", "60")
 	token := w.holder().Token
 	holder.signal(syscall.SIGKILL)
 	lease := w.acquire(1) // not before the lease is over, and not long after: the context would end
@@ -161,7 +161,7 @@ func givingUp(w *site, l language) {
 }
 
 func renewed(w *site, l language) {
-	holder := w.inside(l, "--limit", "1", "--ttl", "0.5", "--hold", "2")
+	holder := w.inside(l, "--limit", "1", "--ttl", "4", "--hold", "6") // the ttl is longer than a busy machine stalls
 	lease := w.acquire(1)
 	if !slices.Contains(w.lines(), holder.who+" goes") {
 		w.Error("granted while the holder was inside")

@@ -22,8 +22,8 @@ import (
 	"github.com/signalbox-io/signalbox/queue"
 )
 
-// patience is how long anything may take that happens soon.
-const patience = 20 * time.Second
+// patience is how long anything may take that happens soon: a program in another language may take long to start.
+const patience = time.Minute
 
 // language is one that has a demo.
 type language struct {

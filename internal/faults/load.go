@@ -99,7 +99,7 @@ func StartLoad(t *testing.T, setup Setup) *Load {
 	}
 	t.Cleanup(l.end) // if the test does not come to Finish
 	for range boxes {
-		l.boxes = append(l.boxes, l.open())
+		l.boxes = append(l.boxes, Open(l.t, l.setup.URL, l.setup.claim()))
 	}
 	names := Names(t)
 	for i := range l.turns {
@@ -109,17 +109,17 @@ func StartLoad(t *testing.T, setup Setup) *Load {
 	return l
 }
 
-// open returns a box. The URL may say that the client waits for an answer for a short time only, as the fault wants it;
+// Open returns a box. The URL may say that the client waits for an answer for a short time only, as the fault wants it;
 // on a busy machine that may be too short for the first one.
-func (l *Load) open() (box *signalbox.Box) {
-	l.t.Helper()
+func Open(t *testing.T, url string, claim time.Duration) (box *signalbox.Box) {
+	t.Helper()
 	var err error
-	l.await("a box", func() bool {
-		box, err = signalbox.Open(l.t.Context(), l.setup.URL, signalbox.Claim(l.setup.claim()))
+	Await(t, "a box", func() bool {
+		box, err = signalbox.Open(t.Context(), url, signalbox.Claim(claim))
 		return err == nil || !errors.Is(err, signalbox.ErrUnavailable)
 	})
 	if err != nil {
-		l.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return box
 }

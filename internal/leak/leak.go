@@ -12,7 +12,7 @@ import (
 )
 
 // patience is for goroutines that are about to end. A test that leaks none does not wait.
-const patience = 5 * time.Second
+const patience = time.Minute
 
 // standing are functions whose goroutines belong to the test binary.
 var standing = []string{

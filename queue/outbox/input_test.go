@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // a driver of database/sql
@@ -45,8 +46,8 @@ func TestHostileBytes(t *testing.T) {
 	ctx := t.Context()
 	// One database speaks UTF-8, one Latin-1, one whatever it is told.
 	redis := difftest.Redis(t)
-	for i, encoding := range []string{"utf8", "latin1", "sql_ascii"} {
-		name := fmt.Sprintf("encoding%d", i)
+	for _, encoding := range []string{"utf8", "latin1", "sql_ascii"} {
+		name := fmt.Sprintf("%s_%d", encoding, time.Now().UnixNano()) // the test may run again on the same server
 		admin := connect(t, postgrestest.Shared(t).URL("postgres"))
 		exec1(t, admin, "create database "+name+" template template0 locale 'C' encoding '"+encoding+"'")
 		pool := connect(t, postgrestest.Shared(t).URL(name))

@@ -17,7 +17,7 @@ export const nameOf = (t) => `${t.name}:${process.pid} }%7D{größe}`
 export const fcall = (name, keys, ...args) => server.call('FCALL', name, keys.length, ...keys, ...args)
 
 export async function eventually (holds, what) {
-  for (const until = Date.now() + 20_000; !(await holds());) {
+  for (const until = Date.now() + 60_000; !(await holds());) {
     if (Date.now() > until) throw new Error(`never: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }

@@ -57,8 +57,8 @@ test('who gives up leaves nothing', async (t) => {
 
 test('a lease renews itself', async (t) => {
   const [box, other, name] = site(t)
-  const lease = await box.mutex(name).acquire({ ttlMs: 1500 })
-  await assert.rejects(other.mutex(name).acquire({ timeoutMs: 2000 }), Timeout)
+  const lease = await box.mutex(name).acquire({ ttlMs: 4000 })
+  await assert.rejects(other.mutex(name).acquire({ timeoutMs: 5000 }), Timeout)
   lease.check()
   await lease.release()
 })
@@ -80,7 +80,7 @@ test('work that waits for the signal ends with its lease', async (t) => {
   const [box, , name] = site(t)
   const inside = box.mutex(name).use(async (lease) => {
     await fcall('signalbox_force', keysOf(name), lease.id, 3000)
-    await sleep(20_000, undefined, { signal: lease.signal })
+    await sleep(60_000, undefined, { signal: lease.signal })
   }, { ttlMs: 1500 })
   await assert.rejects(inside, Forced)
 })
@@ -134,7 +134,7 @@ test('a broken callback harms nobody else', async (t) => {
   stop.abort()
   await assert.rejects(waiting, { name: 'AbortError' })
   await lease.release()
-  await (await other.mutex(name).acquire({ timeoutMs: 10_000 })).release()
+  await (await other.mutex(name).acquire({ timeoutMs: 60_000 })).release()
 })
 
 test('readers and writers', async (t) => {

@@ -9,7 +9,7 @@ import { nextTick } from '../schedule.js'
 import { Proxy, eventually, fcall, nameOf, url } from './help.js'
 
 function site (t) {
-  const queue = new Queue(url, nameOf(t), { leaseMs: 2000 })
+  const queue = new Queue(url, nameOf(t), { leaseMs: 30_000 })
   t.after(() => queue.close())
   return queue
 }
@@ -23,7 +23,7 @@ function work (queue, handlers) {
 const keysOf = async (queue) =>
   (await fcall('signalbox_queue_keys', [])).map((word) => `signalbox:queue:{${queue.name.replaceAll('%', '%25').replaceAll('}', '%7D')}}:${word}`)
 const jobsOf = async (queue) => (await fcall('signalbox_queue_stats', await keysOf(queue)))[1]
-const soon = { timeoutMs: 20_000 }
+const soon = { timeoutMs: 60_000 }
 
 // A promise, and what resolves it.
 function gate () {
@@ -145,7 +145,7 @@ test('lost replies do nothing twice', async (t) => {
 test('a worker that loses its lease ends its jobs', async (t) => {
   const mine = site(t)
   const proxy = await Proxy.listen()
-  const queue = new Queue(proxy.url, mine.name, { leaseMs: 1000 })
+  const queue = new Queue(proxy.url, mine.name, { leaseMs: 3000 })
   t.after(() => queue.close().finally(() => proxy.close()))
   const [begun, ended] = [gate(), gate()]
   const crashes = []

@@ -64,7 +64,7 @@ final class Site
     }
 
     /** Runs a worker in another process. SIGTERM stops it. */
-    public function work(array $handlers, ?string $url = null, float $lease = 2.0, mixed ...$options): int
+    public function work(array $handlers, ?string $url = null, float $lease = 30.0, mixed ...$options): int
     {
         return $this->apart(function () use ($handlers, $url, $lease, $options): void {
             $worker = (new Signalbox\Queue($url ?? $this->url, $this->name, $lease))->worker('test', ...$options);
@@ -95,7 +95,7 @@ final class Site
 
     public function eventually(callable $holds, string $what): void
     {
-        for ($until = hrtime(true) + 20e9; !$holds(); usleep(10_000)) {
+        for ($until = hrtime(true) + 60e9; !$holds(); usleep(10_000)) {
             if (hrtime(true) > $until) {
                 throw new Exception("never: $what");
             }

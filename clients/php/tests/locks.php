@@ -74,12 +74,12 @@ function who_gives_up_leaves_nothing(Site $site): void
 function a_lease_is_renewed_by_who_waits_and_checks(Site $site): void
 {
     [$box, $other] = [new Box($site->url), new Box($site->url)];
-    $lease = $box->mutex($site->name)->acquire(ttl: 1.5);
-    $lease->wait(2);
+    $lease = $box->mutex($site->name)->acquire(ttl: 4);
+    $lease->wait(5);
     throws(Busy::class, fn () => $other->mutex($site->name)->tryAcquire());
     $second = $box->mutex("$site->name 2");
     $holder = $other->mutex("$site->name 2")->acquire();
-    throws(Timeout::class, fn () => $second->acquire(timeout: 2)); // and by who waits for another one
+    throws(Timeout::class, fn () => $second->acquire(timeout: 5)); // and by who waits for another one
     $lease->check();
     $lease->release();
     $holder->release();
@@ -99,7 +99,7 @@ function an_operator_ends_a_lease(Site $site): void
     $box = new Box($site->url);
     $lease = $box->mutex($site->name)->acquire(ttl: 3);
     $site->fcall('signalbox_force', Acquisition::keysOf($site->name), $lease->id, 3000);
-    throws(Forced::class, fn () => $lease->wait(20));
+    throws(Forced::class, fn () => $lease->wait(60));
     throws(LeaseLost::class, $lease->release(...));
     $lease = $box->mutex($site->name)->acquire();
     $site->fcall('signalbox_force', Acquisition::keysOf($site->name), $lease->id, 3000);
@@ -112,7 +112,7 @@ function the_holder_knows_by_itself(Site $site): void
     [$box, $other] = [new Box($proxy->url), new Box($site->url)];
     $lease = $box->mutex($site->name)->acquire(ttl: 1);
     $proxy->cut(true);
-    throws(LeaseLost::class, fn () => $lease->wait(20));
+    throws(LeaseLost::class, fn () => $lease->wait(60));
     holds($other->mutex($site->name)->acquire()->token > $lease->token, 'tokens grow');
 }
 

@@ -17,7 +17,7 @@ function results_come_back(Site $site): void
     $site->work(['echo' => fn (Job $job) => $job->args]);
     $queue = new Queue($site->url, $site->name);
     foreach ([null, 0, '', [1, "ü\n\t", ['a' => null]], 1.5] as $value) {
-        same($value, $queue->enqueue('echo', $value)->result(20));
+        same($value, $queue->enqueue('echo', $value)->result(60));
     }
 }
 
@@ -40,7 +40,7 @@ function how_jobs_end(Site $site): void
         },
     ], slots: 4);
     $queue = new Queue($site->url, $site->name);
-    $end = fn (string $kind, mixed ...$terms) => $queue->enqueue($kind, microtime(true) + 0.2, ...$terms)->result(20);
+    $end = fn (string $kind, mixed ...$terms) => $queue->enqueue($kind, microtime(true) + 0.2, ...$terms)->result(60);
     same('never', throws(Dead::class, fn () => $end('fail'))->reason);
     same(3, $end('flaky'));
     same('DomainException: not yet', throws(Dead::class, fn () => $end('flaky', attempts: 2))->reason);
@@ -53,8 +53,8 @@ function how_jobs_end(Site $site): void
     same(1, $end('snooze'));
     $job = $queue->enqueue('stay');
     $site->eventually(fn () => $queue->cancel($job->id, 'enough') === 'told', 'it runs');
-    throws(Canceled::class, fn () => $job->result(20), 'enough');
-    throws(UnknownJob::class, fn () => $queue->job('nobody')->result(20));
+    throws(Canceled::class, fn () => $job->result(60), 'enough');
+    throws(UnknownJob::class, fn () => $queue->job('nobody')->result(60));
 }
 
 function terms(Site $site): void
@@ -70,16 +70,16 @@ function terms(Site $site): void
     $high = $queue->enqueue('order', 'high', priority: 5);
     $site->work(['order' => fn (Job $job) => $site->note($job->args), 'fail' => fn () => throw new Fail('never')]);
     foreach ([$low, $high] as $job) {
-        $job->result(20);
+        $job->result(60);
     }
     same(['high', 'low'], $site->notes());
     same('ok', $queue->retry($later->id));
     foreach ([$later, $child] as $job) {
-        $job->result(20);
+        $job->result(60);
     }
     same(['later', 'child'], array_slice($site->notes(), 2));
     $failed = $queue->enqueue('fail');
-    throws(Dead::class, fn () => $failed->result(20));
+    throws(Dead::class, fn () => $failed->result(60));
     throws(ParentFailed::class, fn () => $queue->enqueue('order', 'orphan', after: [$failed->id]));
     throws(Invalid::class, fn () => new Request('a,b'));
     throws(Invalid::class, fn () => new Request('x', attempts: 0));
@@ -98,7 +98,7 @@ function capacities_and_tags(Site $site): void
     $jobs = $queue->enqueueMany(array_map(fn () => new Request('call', cost: ['call' => 1], tags: ['de']), range(1, 10)));
     $foreign = $queue->enqueue('call', cost: ['call' => 1], tags: ['fr']);
     foreach ($jobs as $job) {
-        $job->result(20);
+        $job->result(60);
     }
     [$running, $most] = [0, 0];
     foreach ($site->notes() as $note) {
@@ -141,7 +141,7 @@ function lost_replies_do_nothing_twice(Site $site): void
     holds(!$queue->enqueue('note', 'second', retain: 0)->duplicate, 'it is new');
     $site->work(['note' => fn (Job $job) => $site->note($job->args)], $proxy->url);
     $site->eventually(fn () => count($site->notes()) === 2, 'both have run');
-    $queue->enqueue('note', 'third')->result(20);
+    $queue->enqueue('note', 'third')->result(60);
     same(['first', 'second', 'third'], $site->notes());
 }
 
@@ -159,13 +159,13 @@ function a_worker_that_loses_its_lease_ends_its_jobs(Site $site): void
             throw $error;
         }
         return 'done';
-    }], $proxy->url, 1.0);
+    }], $proxy->url, 3.0);
     $job = (new Queue($site->url, $site->name))->enqueue('stay');
     $site->eventually(fn () => $site->notes() !== [], 'it runs');
     $proxy->cut(true);
     $site->eventually(fn () => in_array('lost', $site->notes(), true), 'its work ends');
     $proxy->cut(false);
-    same('done', $job->result(20));
+    same('done', $job->result(60));
     same(['crashes 0', 'lost', 'crashes 1'], $site->notes());
 }
 
@@ -181,7 +181,7 @@ function a_worker_drains(Site $site): void
     $site->eventually(fn () => $site->notes() !== [], 'it runs');
     posix_kill($pid, SIGTERM);
     $site->note('go');
-    same('in time', $job->result(20));
+    same('in time', $job->result(60));
     $site->ends($pid);
     throws(Timeout::class, fn () => $queue->enqueue('stay')->result(0.1));
 }
@@ -197,7 +197,7 @@ function what_does_not_end_in_time_runs_elsewhere_and_nobody_died_over_it(Site $
     posix_kill($pid, SIGTERM);
     $site->ends($pid);
     $site->work(['stay' => fn (Job $job) => $job->crashes]);
-    same(0, $job->result(20));
+    same(0, $job->result(60));
 }
 
 function the_jobs_of_a_killed_worker_end_with_it(Site $site): void
@@ -224,7 +224,7 @@ function notes_are_kept(Site $site): void
         throw new Fail('over');
     }]);
     $job = (new Queue($site->url, $site->name))->enqueue('chatty');
-    throws(Dead::class, fn () => $job->result(20));
+    throws(Dead::class, fn () => $job->result(60));
     $kept = $site->fcall('signalbox_queue_look', $site->queueKeys(), $job->id, '')[1];
     holds(str_contains($kept, '"what":"half way"') && str_contains($kept, 'line 299') && !str_contains($kept, 'line 1 '), 'the last of them');
 }

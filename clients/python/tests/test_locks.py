@@ -101,9 +101,9 @@ class Locks(Case):
             self.eventually(lambda: self.left()[2] == 0, "nobody waits")
 
     def test_a_lease_renews_itself(self) -> None:
-        with self.box.mutex(self.name).acquire(ttl=1.5):
+        with self.box.mutex(self.name).acquire(ttl=4):
             with self.assertRaises(signalbox.Timeout):
-                self.other.mutex(self.name).acquire(timeout=2)
+                self.other.mutex(self.name).acquire(timeout=5)
 
     def test_an_operator_ends_a_lease(self) -> None:
         from signalbox.locks import keys_of
@@ -114,7 +114,7 @@ class Locks(Case):
         keys = keys_of(self.name)
         self.server.execute_command("FCALL", "signalbox_force", 4, *keys, waiting.id, 3000)
         with self.assertRaises(signalbox.Forced):
-            waiting.granted.result(10)
+            waiting.granted.result(60)
         self.server.execute_command("FCALL", "signalbox_force", 4, *keys, lease.id, 3000)
         with self.assertRaises(signalbox.Forced):
             lease.release()
@@ -129,8 +129,8 @@ class Locks(Case):
         lease = box.mutex(self.name).acquire(ttl=1)
         proxy.cut = True
         waiter = self.other.mutex(self.name)._begin(1, 30, "")
-        self.assertTrue(lease.lost.wait(10))
-        with waiter.granted.result(10) as next_lease:
+        self.assertTrue(lease.lost.wait(60))
+        with waiter.granted.result(60) as next_lease:
             self.assertGreater(next_lease.token, lease.token)
         self.assertRaises(signalbox.LeaseLost, lease.check)
         proxy.cut = False
@@ -144,7 +144,7 @@ class Locks(Case):
             a = box.mutex(self.name)._begin(1, 30, "")
             self.eventually(lambda: a.failures > 0, "the answer is lost")
             proxy.cut = False
-            with a.granted.result(10):
+            with a.granted.result(60):
                 self.assertEqual(self.left()[:2], [1, 1])
             self.eventually(lambda: self.left() == [0, 0, 0], "it is given back")
 
@@ -152,7 +152,7 @@ class Locks(Case):
         with self.box.mutex(self.name).acquire():
             with self.assertLogs("signalbox"), self.assertRaises(signalbox.Timeout):
                 self.other.mutex(self.name).acquire(timeout=2, on_wait=lambda ahead: 1 // 0)
-        self.other.mutex(self.name).acquire(timeout=10).release()
+        self.other.mutex(self.name).acquire(timeout=60).release()
 
     def test_readers_and_writers(self) -> None:
         lock = self.box.rwlock(self.name)
@@ -165,7 +165,7 @@ class Locks(Case):
         term = self.box.election(self.name).campaign()
         candidate = self.other.election(self.name)._begin(1, 15, "")
         term.resign()
-        self.assertIsInstance(candidate.granted.result(10), signalbox.Term)
+        self.assertIsInstance(candidate.granted.result(60), signalbox.Term)
 
     def test_close_releases_and_ends_who_waits(self) -> None:
         box = signalbox.Box(URL)
@@ -220,7 +220,7 @@ class AsyncLocks(Case, unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(asyncio.CancelledError):
                 await task
             await lease.release()
-            async with other.mutex(self.name).acquire(timeout=10):
+            async with other.mutex(self.name).acquire(timeout=60):
                 pass
 
     async def test_a_lost_lease_cancels_the_body(self) -> None:

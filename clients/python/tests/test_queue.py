@@ -18,7 +18,7 @@ from .test_locks import Proxy
 class Queues(Case):
     def setUp(self) -> None:
         super().setUp()
-        self.queue = signalbox.Queue(URL, self.name, lease=2)
+        self.queue = signalbox.Queue(URL, self.name, lease=30)
         self.addCleanup(self.queue.close)
 
     def worker(self, **handlers: Any) -> signalbox.Worker:
@@ -30,7 +30,7 @@ class Queues(Case):
     def test_results_come_back(self) -> None:
         self.worker(echo=lambda job: job.args)
         for value in (None, 0, "", [1, "ü\n\t", {"a": None}], 1.5):
-            self.assertEqual(self.queue.enqueue("echo", value).result(10), value)
+            self.assertEqual(self.queue.enqueue("echo", value).result(60), value)
 
     def test_ends(self) -> None:
         def fail(job: signalbox.Job) -> None:
@@ -42,7 +42,7 @@ class Queues(Case):
             return job.attempt
 
         def stay(job: signalbox.Job) -> None:
-            job.ending.wait(20)
+            job.ending.wait(60)
             job.check()
 
         snoozed: list = []
@@ -55,21 +55,21 @@ class Queues(Case):
 
         self.worker(fail=fail, flaky=flaky, stay=stay, snooze=snooze, odd=lambda job: {1, 2})
         with self.assertRaisesRegex(signalbox.Dead, "never"):
-            self.queue.enqueue("fail").result(10)
-        self.assertEqual(self.queue.enqueue("flaky").result(10), 3)
+            self.queue.enqueue("fail").result(60)
+        self.assertEqual(self.queue.enqueue("flaky").result(60), 3)
         with self.assertRaisesRegex(signalbox.Dead, "not yet"):
-            self.queue.enqueue("flaky", attempts=2).result(10)
+            self.queue.enqueue("flaky", attempts=2).result(60)
         with self.assertRaisesRegex(signalbox.Dead, "timed out"):
-            self.queue.enqueue("stay", timeout=0.1, attempts=1).result(10)
+            self.queue.enqueue("stay", timeout=0.1, attempts=1).result(60)
         with self.assertRaisesRegex(signalbox.Dead, "does not encode"):
-            self.queue.enqueue("odd").result(10)
-        self.assertEqual(self.queue.enqueue("snooze").result(10), 1)
+            self.queue.enqueue("odd").result(60)
+        self.assertEqual(self.queue.enqueue("snooze").result(60), 1)
         job = self.queue.enqueue("stay")
         self.eventually(lambda: self.queue.cancel(job.id, "enough") == "told", "it runs")
         with self.assertRaisesRegex(signalbox.Canceled, "enough"):
-            job.result(10)
+            job.result(60)
         with self.assertRaises(signalbox.UnknownJob):
-            self.queue.job("nobody").result(10)
+            self.queue.job("nobody").result(60)
 
     def test_terms(self) -> None:
         first = self.queue.enqueue("echo", 1, id="mine")
@@ -86,24 +86,26 @@ class Queues(Case):
         worker.handle("order")(lambda job: order.append(job.args))
         worker.start()
         for job in (low, high):
-            job.result(10)
+            job.result(60)
         self.assertEqual(order, ["high", "low"])
         self.assertEqual(self.queue.retry(later.id), "ok")
         for job in (later, child):
-            job.result(10)
+            job.result(60)
         self.assertEqual(order[2:], ["later", "child"])
         for bad in ({"kind": "a,b"}, {"kind": "x", "attempts": 0}, {"kind": "x", "args": float("nan")}, {"kind": "x", "id": "a", "unique": "b"}):
             with self.assertRaises(signalbox.Invalid):
                 signalbox.Request(**bad)  # type: ignore[arg-type]
 
     def test_capacities_and_tags(self) -> None:
-        lock, running, most = threading.Lock(), [0], [0]
+        lock, running, most, full = threading.Lock(), [0], [0], threading.Event()
 
         def call(job: signalbox.Job) -> None:
             with lock:
                 running[0] += 1
                 most[0] = max(most[0], running[0])
-            time.sleep(0.02)
+                if running[0] == 2:
+                    full.set()
+            full.wait(60)  # until two run at once
             with lock:
                 running[0] -= 1
 
@@ -113,7 +115,7 @@ class Queues(Case):
         jobs = self.queue.enqueue_many([signalbox.Request("call", cost={"call": 1}, tags=["de"]) for _ in range(10)])
         foreign = self.queue.enqueue("call", cost={"call": 1}, tags=["fr"])
         for job in jobs:
-            job.result(10)
+            job.result(60)
         self.assertEqual(most[0], 2)
         self.assertRaises(signalbox.Timeout, foreign.result, 0.1)
 
@@ -131,7 +133,7 @@ class Queues(Case):
         for thread in threads:
             thread.join()
         for job in found:
-            job.result(20)
+            job.result(60)
         self.assertEqual(sorted(ran), [[n, i] for n in range(4) for i in range(30)])
 
     def test_lost_replies_do_nothing_twice(self) -> None:
@@ -156,7 +158,7 @@ class Queues(Case):
                 s.close()
             proxy.sockets.clear()
             proxy.cut = False
-            self.assertEqual(queue.enqueue("note", "third").result(20), None)
+            self.assertEqual(queue.enqueue("note", "third").result(60), None)
         self.assertEqual(ran, ["first", "second", "third"])
 
     def stats(self) -> list:
@@ -167,11 +169,11 @@ class Queues(Case):
     def test_a_worker_that_loses_its_lease_ends_its_jobs(self) -> None:
         proxy, causes, runs = Proxy(), [], []
         self.addCleanup(proxy.close)
-        with signalbox.Queue(proxy.url, self.name, lease=1) as queue:
+        with signalbox.Queue(proxy.url, self.name, lease=3) as queue:
             def stay(job: signalbox.Job) -> str:
                 runs.append(job.crashes)
                 if len(runs) == 1:
-                    job.ending.wait(20)
+                    job.ending.wait(60)
                     try:
                         job.check()
                     except signalbox.Error as error:
@@ -187,7 +189,7 @@ class Queues(Case):
             self.eventually(lambda: causes, "its work ends")
             self.assertEqual(causes, [signalbox.LeaseLost])
             proxy.cut = False
-            self.assertEqual(job.result(20), "done")
+            self.assertEqual(job.result(60), "done")
             self.assertEqual(runs, [0, 1])
 
     def test_a_worker_drains(self) -> None:
@@ -195,16 +197,16 @@ class Queues(Case):
 
         def stay(job: signalbox.Job) -> str:
             begun.set()
-            go.wait(20)
+            go.wait(60)
             return "in time"
 
         worker = self.worker(stay=stay)
         job = self.queue.enqueue("stay")
-        begun.wait(20)
+        begun.wait(60)
         worker.stop()
         go.set()
         worker.join()
-        self.assertEqual(job.result(10), "in time")
+        self.assertEqual(job.result(60), "in time")
         waiting = self.queue.enqueue("stay")
         self.assertRaises(signalbox.Timeout, waiting.result, 0.1)
 
@@ -217,7 +219,7 @@ class Queues(Case):
 
         self.worker(chatty=chatty)
         job = self.queue.enqueue("chatty")
-        self.assertRaises(signalbox.Dead, job.result, 10)
+        self.assertRaises(signalbox.Dead, job.result, 60)
         kept = self.queue._ask("look", [job.id, ""])[1]
         self.assertIn('"what": "half way"', kept)
         self.assertIn("line 299", kept)
@@ -236,7 +238,7 @@ class Queues(Case):
         text = json.dumps({"spec": "@every 1s", "missed": "last", "item": {
             "ID": "", "Lane": {"Kind": "note", "Tags": None, "Cost": "", "Key": ""}, "Priority": 1, "Rest": '{"args":"tick"}'}})
         self.queue._ask("schedule", ["set", "often", next_tick("@every 1s", "", int(1000 * time.time())), text])
-        self.assertTrue(ticked.wait(20))
+        self.assertTrue(ticked.wait(60))
 
     def test_calendars(self) -> None:
         def ticks(spec: str, zone: str, after: str, n: int = 3) -> list:
@@ -265,7 +267,7 @@ class Queues(Case):
 
 class AsyncQueues(Case, unittest.IsolatedAsyncioTestCase):
     async def test_tasks_as_handlers(self) -> None:
-        async with aio.Queue(URL, self.name, lease=2) as queue:
+        async with aio.Queue(URL, self.name, lease=30) as queue:
             worker = queue.worker("test", slots=10)
             left: list = []
 
@@ -277,18 +279,18 @@ class AsyncQueues(Case, unittest.IsolatedAsyncioTestCase):
             @worker.handle("stay")
             async def stay(job: aio.Job) -> None:
                 try:
-                    await asyncio.sleep(20)
+                    await asyncio.sleep(60)
                 finally:
                     left.append(job.id)
 
             running = asyncio.ensure_future(worker.run())
             jobs = [await queue.enqueue("add", [i, 1]) for i in range(20)]
-            self.assertEqual(await asyncio.gather(*(job.result(10) for job in jobs)), list(range(1, 21)))
+            self.assertEqual(await asyncio.gather(*(job.result(60) for job in jobs)), list(range(1, 21)))
             job = await queue.enqueue("stay")
             while await queue.cancel(job.id, "enough") != "told":
                 await asyncio.sleep(0.01)
             with self.assertRaisesRegex(signalbox.Canceled, "enough"):
-                await job.result(10)
+                await job.result(60)
             self.assertEqual(left, [job.id])
             worker.stop()
             await running
@@ -314,7 +316,7 @@ class AsyncQueues(Case, unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(asyncio.CancelledError):
                 await running
             other = asyncio.ensure_future(second.run())
-            self.assertEqual(await job.result(10), 0)
+            self.assertEqual(await job.result(60), 0)
             second.stop()
             await other
 

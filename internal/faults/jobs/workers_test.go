@@ -24,7 +24,7 @@ import (
 // ("begins job token") and when its context has ended ("ended job cause"); a job ends when the child is told to end it, or
 // at once if the child is told so at the beginning.
 
-const shortLease = time.Second
+const shortLease = 3 * time.Second // longer than a busy machine keeps a worker from its renewals
 
 // workAsChild is what the process does. It is told "end" once for each job that is to end, or "all" for all to come.
 func workAsChild(url string) error {

@@ -73,9 +73,7 @@ func (s *stepping) step(off time.Duration) {
 
 func (s *stepping) box(addr string) *signalbox.Box {
 	s.t.Helper()
-	box, err := signalbox.Open(s.t.Context(), faults.WithOption("redis://"+addr, "read_timeout=200ms"),
-		signalbox.Claim(faults.Claim))
-	must(s.t, err)
+	box := faults.Open(s.t, faults.WithOption("redis://"+addr, "read_timeout=200ms"), faults.Claim)
 	s.t.Cleanup(func() {
 		// One that was cut off can tell the server nothing.
 		if err := box.Close(); err != nil && !errors.Is(err, signalbox.ErrUnavailable) {

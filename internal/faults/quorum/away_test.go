@@ -13,6 +13,7 @@ import (
 func TestQuorumServerKilled(t *testing.T) {
 	s := start(t)
 	held := s.hold()
+	s.whole(held)
 	s.servers[0].Kill()
 	s.outlast(held)
 	must(t, held.Release(faults.Patient(t)))
@@ -34,11 +35,12 @@ func TestQuorumServersInTurn(t *testing.T) {
 	s := start(t)
 	held := s.hold()
 	for i := range s.servers {
+		s.whole(held)
 		s.cut(i)
 		s.outlast(held)
 		s.proxies[i].Restore()
-		s.outlast(held)
 	}
+	s.outlast(held)
 	must(t, held.Release(faults.Patient(t)))
 }
 

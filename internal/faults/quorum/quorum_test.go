@@ -24,6 +24,9 @@ const (
 	processes        = 2
 	workersOfProcess = 2
 	longest          = time.Minute // an acquisition may take; it passes in full only if the test fails
+	// What must not be lost lasts for longer than a busy machine is late, and a grant that is not confirmed yet too.
+	ttl   = 4 * time.Second
+	claim = 2 * time.Second
 )
 
 // site is three servers with a proxy each, and workers of two processes that take turns on one name.
@@ -54,9 +57,8 @@ func start(t *testing.T) *site {
 	for range processes {
 		var boxes []*signalbox.Box
 		for _, proxy := range s.proxies {
-			url := faults.WithOption("redis://"+proxy.Addr(), "read_timeout=200ms")
-			box, err := signalbox.Open(t.Context(), url, signalbox.Claim(faults.Claim))
-			must(t, err)
+			url := faults.WithOption("redis://"+proxy.Addr(), "read_timeout=500ms")
+			box := faults.Open(t, url, claim)
 			t.Cleanup(func() {
 				// A server that is away for good is told nothing.
 				if err := box.Close(); err != nil && !errors.Is(err, signalbox.ErrUnavailable) {
@@ -85,7 +87,7 @@ func must(t *testing.T, err error) {
 func (s *site) work(quorum *signalbox.Quorum, turns *atomic.Int64) {
 	for s.ctx.Err() == nil {
 		ctx, done := context.WithTimeout(s.ctx, longest)
-		lease, err := quorum.Mutex("contended").Acquire(ctx, signalbox.TTL(faults.TTL))
+		lease, err := quorum.Mutex("contended").Acquire(ctx, signalbox.TTL(ttl))
 		done()
 		if err != nil {
 			if s.ctx.Err() == nil {
@@ -147,15 +149,23 @@ func (s *site) finish() {
 // hold returns a lease that nobody else wants.
 func (s *site) hold() *signalbox.QuorumLease {
 	s.t.Helper()
-	lease, err := s.quorums[0].Mutex("held").Acquire(faults.Patient(s.t), signalbox.TTL(faults.TTL))
+	lease, err := s.quorums[0].Mutex("held").Acquire(faults.Patient(s.t), signalbox.TTL(ttl))
 	must(s.t, err)
 	return lease
+}
+
+// whole waits until a lease is held on all servers: one that has just come back, and whose clients do not know it yet, would be
+// away at once with the next.
+func (s *site) whole(held *signalbox.QuorumLease) {
+	s.t.Helper()
+	faults.Await(s.t, "a lease on all servers", func() bool { return held.Servers() == len(s.servers) || held.Err() != nil })
+	must(s.t, held.Err())
 }
 
 // outlast goes on until what was granted before would be over, and everybody has had a turn.
 func (s *site) outlast(held *signalbox.QuorumLease) {
 	s.t.Helper()
-	over := time.Now().Add(2 * faults.TTL)
+	over := time.Now().Add(ttl + time.Second)
 	s.everybody(1)
 	faults.Await(s.t, "the end of all leases of before", func() bool { return time.Now().After(over) })
 	if err := held.Err(); err != nil {
@@ -167,6 +177,7 @@ func (s *site) outlast(held *signalbox.QuorumLease) {
 func (s *site) eachAway(fail, restore func(i int)) {
 	for i := range s.servers {
 		held := s.hold()
+		s.whole(held)
 		fail(i)
 		s.outlast(held)
 		restore(i)

@@ -79,10 +79,7 @@ func openBook(t *testing.T, group *topology.Sentinel) *book {
 		MasterName: master, SentinelAddrs: addrs, ReadTimeout: time.Second, ContextTimeoutEnabled: true,
 	})
 	for range 4 {
-		box, err := signalbox.Open(t.Context(), faults.WithOption(group.URL(), "read_timeout=500ms"), signalbox.Claim(faults.Claim))
-		if err != nil {
-			t.Fatal(err)
-		}
+		box := faults.Open(t, faults.WithOption(group.URL(), "read_timeout=500ms"), faults.Claim)
 		b.boxes = append(b.boxes, box)
 		b.workers.Go(func() { b.work(box, "plain", signalbox.TTL(faults.TTL)) })
 		b.workers.Go(func() { b.work(box, "sure", signalbox.TTL(sureTTL), signalbox.WithReplicas(replicas, replicaWait)) })
