@@ -147,8 +147,8 @@ var queueReasons = map[string]string{
 		"all (a third of its own time less, kept). Of a script's time a fifth is its commands; the rest is the interpreter's.",
 	"call ended to the next one offered": "one call ends the first and brings the second: 53 commands, 142 µs of the server. Then a handler, a worker and whoever " +
 		"reads its offers are woken in turn. Tried: no look for workers without a rank (a hundred records a call less, kept).",
-	"outbox, a transaction a job": "a transaction costs PostgreSQL 110 µs and River's 161, but the relay works on the same two cores, which River's row leaves " +
-		"idle: 10 µs of Redis and 20 of its own. Tried: jobs gather for 5 to 10 ms (0.08 to 0.02 calls a job, 169 to 110 µs of PostgreSQL, kept). See docs/decisions/039.",
+	"outbox, a transaction a job": "a transaction costs PostgreSQL 110 µs with the relay, and River's 161, which nobody relays; Redis has 10 more, on the same core. " +
+		"Tried: jobs gather for 5 to 10 ms (0.08 to 0.02 calls a job, 169 to 110 µs of PostgreSQL, kept). See docs/decisions/039.",
 	"outbox, transactions of 100": "a job costs PostgreSQL 5 µs with the relay, and River's 9; Redis has 5 more, and the program twice River's time, since it relays " +
 		"what River leaves to its workers. Tried: rows of several jobs (8 to 5 µs, 278 to 80 bytes of its log, kept), a fast lane for the relay's calls (7 to 5 µs " +
 		"of Redis, kept). See docs/decisions/039.",

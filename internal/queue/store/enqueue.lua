@@ -23,7 +23,7 @@ local someIdle = #call('ZRANGEBYLEX', links, '[i\t', '(i\t\255', 'LIMIT', '0', '
 
 -- Two fast lanes for jobs without terms, while nothing is due. They make no functions, and what is not as usual goes on below
 -- before anything is written. What they leave is what the rest would have left.
-local fast = ARGV[6] ~= '0' and callNumber > 0 and nothingDue and nowMs - dated <= 60000
+local fast = (ARGV[6] == '1' or ARGV[6] == '2') and callNumber > 0 and nothingDue and nowMs - dated <= 60000
 
 -- Nobody can be handed the jobs. The caller's ids are new ones, and a sequence has a producer that does not expire.
 if fast and not someIdle then
