@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -107,12 +108,11 @@ func DecodeRequest(data []byte, age time.Duration) (Request, error) {
 	if t.forWithin -= age; t.forUntil.IsZero() && t.forWithin <= 0 {
 		t.forWorker = "" // it is anybody's by now
 	}
-	var inner map[string]json.RawMessage
 	switch {
 	case e.Version != encodedVersion && e.Version != reservedVersion:
 		t.refuse("it has version %d, this program reads %d and %d: relay it with one as new as the one that wrote it", e.Version, encodedVersion,
 			reservedVersion)
-	case json.Unmarshal(e.Job, &inner) != nil || inner == nil:
+	case !bytes.HasPrefix(bytes.TrimSpace(e.Job), []byte{'{'}): // it is JSON, or there would be an error
 		t.refuse("there is no object job in it")
 	case len(e.Job) > 2*MaxPayload:
 		t.refuse("its job has %d bytes, at most %d are allowed", len(e.Job), 2*MaxPayload)

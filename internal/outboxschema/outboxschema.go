@@ -5,7 +5,7 @@ package outboxschema
 import _ "embed"
 
 // Version is what the text says of itself.
-const Version = 1
+const Version = 2
 
 // Text creates the tables and functions. It may be run again.
 //

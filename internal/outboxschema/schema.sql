@@ -1,25 +1,33 @@
--- The outbox of a Signalbox queue, version 1, for PostgreSQL 13 and newer. It may be run again. All names begin with
+-- The outbox of a Signalbox queue, version 2, for PostgreSQL 13 and newer. It may be run again. All names begin with
 -- signalbox_outbox. They are looked for along the search_path, so a database may have one outbox in each of its schemas.
+--
+-- It makes tables of version 1 into those of version 2, with what waits in them. Programs of version 1 enqueue as before;
+-- their relays stop, and those of version 2 go on where they were.
 --
 -- Who writes to it: grant execute on the function signalbox_outbox_add, insert on signalbox_outbox.
 -- Who relays: select, update and delete on all three tables, insert on signalbox_outbox_refused.
 
 begin;
 
--- Jobs to enqueue: job is what queue.Request.Encode has written, JSON in UTF-8.
+-- Jobs to enqueue. A row has so many jobs, of one statement: job is what queue.Request.Encode has written, JSON in UTF-8, a
+-- line for each. What a row costs is thus shared, which is more than what its bytes cost.
 create table if not exists signalbox_outbox (
   id       bigint generated always as identity primary key,
   enqueued timestamptz not null default clock_timestamp(),
-  job      bytea not null
+  job      bytea not null,
+  jobs     integer not null default 1
 ) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);
 
--- Jobs that the queue would not take, and why. They stay until somebody has looked at them.
+-- Jobs that the queue would not take, and why: the job in a place of a row, the first being 1. They stay until somebody has
+-- looked at them.
 create table if not exists signalbox_outbox_refused (
-  id       bigint primary key,
+  id       bigint not null,
   enqueued timestamptz not null,
   job      bytea not null,
   refused  timestamptz not null default clock_timestamp(),
-  reason   text not null
+  reason   text not null,
+  place    integer not null default 1,
+  primary key (id, place)
 );
 
 -- One row: how far the relay is. Batch is the rows that are enqueued in call number of the sequence outbox. It is on disk
@@ -31,9 +39,20 @@ create table if not exists signalbox_outbox_state (
   number  bigint not null default 1,
   batch   bigint[] not null default '{}'
 );
-insert into signalbox_outbox_state (version) values (1) on conflict do nothing;
+insert into signalbox_outbox_state (version) values (2) on conflict do nothing;
 
--- signalbox_outbox_add adds jobs to the transaction. Keys has a number for each job, a hash of its key, 0 without one.
+-- What was made by version 1. Its function for relays goes: it would give rows of several jobs to who takes them for one.
+do $$ begin
+  if (select version from signalbox_outbox_state) = 1 then
+    alter table signalbox_outbox add column jobs integer not null default 1;
+    alter table signalbox_outbox_refused add column place integer not null default 1, drop constraint signalbox_outbox_refused_pkey,
+      add primary key (id, place);
+    drop function signalbox_outbox_next(bigint, integer, bigint);
+    update signalbox_outbox_state set version = 2;
+  end if;
+end $$;
+
+-- signalbox_outbox_add adds rows to the transaction, with so many jobs each. Keys are hashes of the keys of those that have one.
 --
 -- A key is locked until the transaction ends: whoever has added a job of that key gets an id after everybody who had one
 -- before has committed. So ids of one key are in the order of the commits, which ids by themselves are not. Keys are taken in
@@ -42,28 +61,33 @@ insert into signalbox_outbox_state (version) values (1) on conflict do nothing;
 -- The relay is told only if it sleeps: it holds lock 0 then, or waits for it. Who finds it awake shares the lock, and so has
 -- it wait with falling asleep until this transaction has ended, and look once more. A notification has all commits of the
 -- server wait for each other, and this leaves most of them out.
-create or replace function signalbox_outbox_add(version integer, keys integer[], jobs bytea[]) returns void
+--
+-- Programs of version 1 call a function of the same name with three arguments, which stays where it was.
+create or replace function signalbox_outbox_add(version integer, keys integer[], counts integer[], rows bytea[]) returns void
 language plpgsql as $$
 declare
   class constant integer := 'signalbox_outbox'::regclass::oid::integer;
   key integer;
 begin
-  if version <> 1 then
-    raise exception 'the outbox has version 1, the program wants %', version using errcode = 'SB002';
+  if version <> 2 then
+    raise exception 'the outbox has version 2, the program wants %', version using errcode = 'SB002';
   end if;
-  for key in select distinct k from unnest(keys) k where k > 0 order by k loop
-    perform pg_advisory_xact_lock(class, key);
-  end loop;
-  insert into signalbox_outbox (job) select j from unnest(jobs) with ordinality as u(j, n) order by n;
+  if keys <> '{}' then
+    for key in select distinct k from unnest(keys) k order by k loop
+      perform pg_advisory_xact_lock(class, key);
+    end loop;
+  end if;
+  insert into signalbox_outbox (job, jobs) select j, c from unnest(rows, counts) with ordinality as u(j, c, n) order by n;
   if not pg_try_advisory_xact_lock_shared(class, 0) then
     perform pg_notify('signalbox_outbox', '');
   end if;
 end $$;
 
--- signalbox_outbox_next is the relay's: call number has been answered, so its rows go; the next ones are chosen, at most
--- so many rows, and so many bytes and one row. Without any it returns nothing. Who is not the relay any more is told so.
-create or replace function signalbox_outbox_next(at bigint, rows_most integer, bytes_most bigint)
-returns table (id bigint, job bytea, age_ms bigint)
+-- signalbox_outbox_next is the relay's: call number at has been answered, so its rows go; the next ones are chosen, with at
+-- most so many jobs, or one row, and so many bytes and one row. Without any it returns nothing. Who is not the relay any more
+-- is told so.
+create or replace function signalbox_outbox_next(version integer, at bigint, jobs_most integer, bytes_most bigint)
+returns table (id bigint, job bytea, jobs integer, age_ms bigint)
 language plpgsql
 -- The oldest rows by their index, whatever the statistics say. A plan that does what is off counts as so dear that it would be
 -- compiled, for a third of a second.
@@ -73,6 +97,9 @@ declare
   done bigint[];
   chosen bigint[];
 begin
+  if version <> 2 then
+    raise exception 'the outbox has version 2, the program wants %', version using errcode = 'SB002';
+  end if;
   -- What the queue hears of must not be undone by a crash.
   if current_setting('synchronous_commit') = 'off' then
     perform set_config('synchronous_commit', 'on', true);
@@ -86,9 +113,9 @@ begin
   end if;
   chosen := array(
     select r.id from (
-      select o.id, sum(o.size) over (order by o.id) - o.size as before from (
-        select id, octet_length(job) as size from signalbox_outbox order by id limit rows_most) o) r
-    where r.before < bytes_most order by r.id);
+      select o.id, sum(o.size) over (order by o.id) - o.size as before, sum(o.jobs) over (order by o.id) as jobs from (
+        select id, octet_length(job) as size, jobs from signalbox_outbox order by id limit jobs_most) o) r
+    where r.before < bytes_most and (r.jobs <= jobs_most or r.before = 0) order by r.id);
   if done = '{}' and chosen = '{}' then
     return;
   end if;
@@ -96,7 +123,7 @@ begin
   if not found then
     raise exception 'another relay has gone on from call %', at using errcode = 'SB001';
   end if;
-  return query select o.id, o.job, signalbox_outbox_age(o.enqueued) from signalbox_outbox o where o.id = any (chosen) order by o.id;
+  return query select o.id, o.job, o.jobs, signalbox_outbox_age(o.enqueued) from signalbox_outbox o where o.id = any (chosen) order by o.id;
 end $$;
 
 -- signalbox_outbox_age is for how long a job has waited, in ms.

@@ -70,28 +70,40 @@ func EnqueueMany(ctx context.Context, tx Tx, requests ...queue.Request) (ids []s
 		return nil, nil
 	}
 	ids = make([]string, len(requests))
-	jobs := make([][]byte, len(requests))
-	keys := make([]int32, len(requests))
+	rows := make([][]byte, 0, 1+len(requests)/10)
+	counts := make([]int32, 0, cap(rows))
+	keys := []int32{}
 	for i, r := range requests {
-		if ids[i], jobs[i], err = r.Encode(); err != nil {
+		var job []byte
+		if ids[i], job, err = r.Encode(); err != nil {
 			return nil, fmt.Errorf("outbox: %w", err)
 		}
-		keys[i] = lockOf(r.Key())
+		if r.Key() != "" {
+			keys = append(keys, lockOf(r.Key()))
+		}
+		if last := len(rows) - 1; last >= 0 && len(rows[last])+1+len(job) <= rowBytes {
+			rows[last] = append(append(rows[last], '\n'), job...)
+			counts[last]++
+		} else {
+			rows, counts = append(rows, job), append(counts, 1)
+		}
 	}
-	if _, err := tx.Exec(ctx, "select signalbox_outbox_add($1, $2, $3)", int32(outboxschema.Version), keys, jobs); err != nil {
+	_, err = tx.Exec(ctx, "select signalbox_outbox_add($1, $2, $3, $4)", int32(outboxschema.Version), keys, counts, rows)
+	if err != nil {
 		return nil, explain("enqueue in the outbox", err)
 	}
 	return ids, nil
 }
 
+// rowBytes is when a row is full that has several jobs. A row of PostgreSQL that has more than 2 kB is compressed, and kept in
+// pieces.
+const rowBytes = 1900
+
 // keyLocks is how many locks there are for keys: see signalbox_outbox_add. All programs have to have the same number.
 const keyLocks = 2047
 
-// lockOf is the number of a key's lock, 0 without a key.
+// lockOf is the number of a key's lock.
 func lockOf(key string) int32 {
-	if key == "" {
-		return 0
-	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key)) // it never fails
 	return int32(h.Sum32()%keyLocks) + 1

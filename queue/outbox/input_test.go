@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	_ "embed"
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -143,13 +145,83 @@ func TestADatabaseWithoutTheTables(t *testing.T) {
 func TestAnotherVersionOfTheTables(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, connect(t, postgrestest.Shared(t).Database(t)), difftest.Redis(t))
-	next := strings.NewReplacer("version <> 1", "version <> 2", "(version) values (1)", "(version) values (2)", "has version 1", "has version 2")
+	next := strings.NewReplacer("version <> 2", "version <> 3", "(version) values (2)", "(version) values (3)", "has version 2", "has version 3")
 	exec1(t, w.pool, next.Replace(Schema()))
 	trouble := make(chan error, 100)
 	w.relay(t, "e", Trouble(func(err error) { trouble <- err }))
 	for _, err := range []error{<-trouble, w.transaction(t.Context(), "never")} {
-		if !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "version 2") {
+		if !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "version 3") {
 			t.Error(err)
+		}
+	}
+}
+
+//go:embed testdata/schema1.sql
+var schema1 string
+
+// Tables of version 1 have jobs in them, a call that is under way and one that was refused. All goes on.
+func TestTablesOfVersion1(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	pool := connect(t, postgrestest.Shared(t).Database(t))
+	exec1(t, pool, schema1)
+	w := newWorld(t, pool, difftest.Redis(t))
+	w.work(t, 10)
+	add := func(id string) {
+		_, job, err := note.With(id).Encode()
+		must(t, err)
+		exec1(t, pool, "select signalbox_outbox_add(1, '{0}', array[$1::bytea])", job) // as programs of version 1 do
+	}
+	add("a")
+	add("b")
+	exec1(t, pool, "select signalbox_outbox_next(1, 1, 1)")
+	exec1(t, pool, "insert into signalbox_outbox_refused (id, enqueued, job, reason) values (17, now(), '', 'as planned')")
+	if err := w.transaction(ctx, "never"); !errors.Is(err, ErrSchema) {
+		t.Error(err)
+	}
+	exec1(t, pool, Schema())
+	add("c")
+	w.commit(t, "d")
+	if _, err := pool.Exec(ctx, "select signalbox_outbox_next(2, 500, 1000000)"); stateOf(err) != codeUndefinedFunction {
+		t.Errorf("a relay of version 1: %v", err)
+	}
+	w.relay(t, "e")
+	w.settle(t, []string{"a", "b", "c", "d"})
+	var place int
+	must(t, pool.QueryRow(ctx, "select place from signalbox_outbox_refused where id = 17").Scan(&place))
+	if place != 1 {
+		t.Errorf("what was refused has the place %d", place)
+	}
+}
+
+// A statement with many jobs makes few rows, and each call takes whole rows.
+func TestManyJobsInARow(t *testing.T) {
+	t.Parallel()
+	w := plainWorld(t)
+	ctx := t.Context()
+	ids := append(numbered("short ", 700), strings.Repeat("long ", 1000))
+	ids = append(ids, numbered("last ", 3)...)
+	requests := make([]queue.Request, len(ids))
+	for i, id := range ids {
+		requests[i] = note.With(id, queue.Key("k"))
+	}
+	must(t, pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		_, err := EnqueueMany(ctx, tx, requests...)
+		return err
+	}))
+	var rows, jobs int
+	must(t, w.pool.QueryRow(ctx, "select count(*), sum(jobs) from signalbox_outbox").Scan(&rows, &jobs))
+	if rows > len(ids)/8 || jobs != len(ids) {
+		t.Errorf("%d rows say that they have %d jobs of %d", rows, jobs, len(ids))
+	}
+	stop := w.relay(t, "e", Batch(3)) // fewer than a row has
+	w.awaitEmpty(t)
+	stop()
+	w.work(t, 1)
+	w.settle(t, ids)
+	for i, id := range ids {
+		if w.ran[i] != id {
+			t.Fatalf("%.20q ran in the place of %.20q", w.ran[i], id)
 		}
 	}
 }
@@ -183,20 +255,25 @@ func TestRefusedJobs(t *testing.T) {
 	must(t, err)
 	_, err = tx.Exec(ctx, `insert into signalbox_outbox (job) values ('\x00ff'), ('{"v":9}')`)
 	must(t, err)
+	_, job, err := note.With("c").Encode()
+	must(t, err)
+	_, err = tx.Exec(ctx, "insert into signalbox_outbox (job, jobs) values ($1, 2), ($1, 3)", append(job, "\n{}"...))
+	must(t, err)
 	must(t, tx.Commit(ctx))
 	w.work(t, 10)
 	w.relay(t, "e", Trouble(func(err error) { trouble <- err }))
-	w.settleBeside(t, []string{"a", "b"}, 1)
-	for range 3 {
+	w.settleBeside(t, []string{"a", "b", "c"}, 1)
+	for range 5 {
 		var refused *RefusedError
 		if err := <-trouble; !errors.As(err, &refused) {
 			t.Error(err)
 		}
 	}
-	var n int
-	must(t, w.pool.QueryRow(ctx, "select count(*) from signalbox_outbox_refused where reason <> ''").Scan(&n))
-	if n != 3 {
-		t.Errorf("%d jobs are put aside", n)
+	var places string
+	must(t, w.pool.QueryRow(ctx, `select string_agg(place || '/' || octet_length(job), ' ' order by id)
+		from signalbox_outbox_refused where reason <> ''`).Scan(&places))
+	if want := fmt.Sprintf(`^2/\d+ 1/2 1/7 2/2 1/%d$`, len(job)+3); !regexp.MustCompile(want).MatchString(places) {
+		t.Errorf("places and sizes of what is put aside are %q, not %q", places, want)
 	}
 }
 

@@ -51,41 +51,55 @@ func (l *leader) lead(ctx context.Context) (err error) {
 	return err
 }
 
-// drain relays until there is nothing left, or so many calls were made: then it reports that there is more.
+// gather is for how long a relay that is awake lets jobs gather, half of that at least, when its last call was a small one. Each
+// call is a commit of the database and a script of the queue, and both weigh on those who enqueue.
+const gather = 10 * time.Millisecond
+
+// drain relays until there is nothing left, or so many calls were made: then it reports that there is more. With calls without
+// end it lets jobs gather.
 func (l *leader) drain(ctx context.Context, calls int) (more bool, err error) {
 	for ; ; calls-- {
-		if len(l.at.rows) > 0 {
+		if len(l.at.jobs) > 0 {
 			if err := l.enqueue(ctx); err != nil {
 				return false, err
 			}
 			afterEnqueue()
+			if calls > halfAsleep && l.at.small(l.batch) {
+				wait(ctx, gather)
+			}
 		}
-		rows, err := l.next(ctx, l.at.number, l.batch)
+		jobs, err := l.next(ctx, l.at.number, l.batch)
 		if err != nil {
 			return false, err
 		}
-		if len(l.at.rows) > 0 || len(rows) > 0 {
+		if len(l.at.jobs) > 0 || len(jobs) > 0 {
 			l.at.number++ // and not when nothing was done
 		}
-		l.at.rows, l.worked = rows, true
-		if len(rows) == 0 || calls == 0 {
-			return len(rows) > 0, nil
+		l.at.jobs, l.worked = jobs, true
+		if len(jobs) == 0 || calls == 0 {
+			return len(jobs) > 0, nil
 		}
 	}
 }
 
-// enqueue makes the call of the rows, until it is known to count.
+// refusal is a job that the queue does not take.
+type refusal struct {
+	job
+	reason error
+}
+
+// enqueue makes the call of the jobs, until it is known to count.
 func (l *leader) enqueue(ctx context.Context) error {
 	var requests []queue.Request
-	var ids []int64
-	refused := map[int64]error{}
-	for _, row := range l.at.rows {
-		r, err := queue.DecodeRequest(row.job, row.age)
+	var asked []job
+	var refused []refusal
+	for _, j := range l.at.jobs {
+		r, err := queue.DecodeRequest(j.text, j.age)
 		if err != nil {
-			refused[row.id] = err
+			refused = append(refused, refusal{j, err})
 			continue
 		}
-		requests, ids = append(requests, r), append(ids, row.id)
+		requests, asked = append(requests, r), append(asked, j)
 	}
 	if len(requests) > 0 {
 		outcomes, err := l.call(ctx, requests)
@@ -94,7 +108,7 @@ func (l *leader) enqueue(ctx context.Context) error {
 		}
 		for i, o := range outcomes {
 			if o.Err != nil {
-				refused[ids[i]] = o.Err
+				refused = append(refused, refusal{asked[i], o.Err})
 			}
 		}
 	}
@@ -104,8 +118,8 @@ func (l *leader) enqueue(ctx context.Context) error {
 	if err := l.refuse(ctx, refused); err != nil {
 		return err
 	}
-	for id, err := range refused {
-		l.trouble(&RefusedError{id, err})
+	for _, r := range refused {
+		l.trouble(&RefusedError{Row: r.row, Place: int(r.line), Err: r.reason})
 	}
 	return nil
 }

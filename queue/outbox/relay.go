@@ -33,7 +33,8 @@ type Relay struct {
 // Option changes a Relay.
 type Option func(*Relay) error
 
-// Batch is how many jobs are relayed at once, at most. It is queue.MaxCall if not said otherwise.
+// Batch is how many jobs are relayed at once, at most, or what one row of the outbox has if that is more. It is queue.MaxCall if
+// not said otherwise.
 func Batch(most int) Option {
 	return func(r *Relay) error {
 		if most < 1 || most > queue.MaxCall {
@@ -86,12 +87,13 @@ func NewRelay(pool *pgxpool.Pool, q Queue, election *signalbox.Election, options
 
 // RefusedError says that the queue does not take a job, because of what it is. It is in signalbox_outbox_refused now.
 type RefusedError struct {
-	Row int64 // its id in the database
-	Err error
+	Row   int64 // its id in the database
+	Place int   // which of the row's jobs it is, from 1 on
+	Err   error
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("row %d of the outbox is put aside in signalbox_outbox_refused: %v", e.Row, e.Err)
+	return fmt.Sprintf("job %d of row %d of the outbox is put aside in signalbox_outbox_refused: %v", e.Place, e.Row, e.Err)
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }

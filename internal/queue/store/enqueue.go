@@ -142,7 +142,13 @@ func words(args []any, items []Item) []any {
 			lane = item.Lane.text()
 		}
 		terms := item.terms()
-		if terms != "" {
+		switch terms {
+		case "":
+		case ownID:
+			if args[plain] == "1" {
+				args[plain] = "2"
+			}
+		default:
 			args[plain] = "0"
 		}
 		args = append(args, item.ID, lane, terms, "\n"+item.Rest)
@@ -157,6 +163,9 @@ func (l *Lane) equal(other *Lane) bool {
 func (l *Lane) text() string {
 	return l.Kind + "\t" + strings.Join(l.Tags, ",") + "\t" + l.Cost + "\t" + l.Key
 }
+
+// ownID is the terms of an item that has none but an id of the caller's.
+var ownID = (&Item{UniqueField: "id"}).terms()
 
 // terms are what makes an item another than one that may run at once, and is forgotten when it has.
 func (i *Item) terms() string {

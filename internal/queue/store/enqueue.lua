@@ -1,7 +1,7 @@
 -- enqueue: takes jobs in, at most 500: all of them, or none.
 --
--- ARGV: call, seed, schedule (name, its tick, its next tick: "" without one), plain (1: no job has terms), then for each job 4
--- words: id, lane, terms, rest (a newline and what the client wrote). Terms are "" for a job that may run at once and has none, or
+-- ARGV: call, seed, schedule (name, its tick, its next tick: "" without one), plain (1: no job has terms, 2: none has but an id of
+-- the caller's), then for each job 4 words: id, lane, terms, rest (a newline and what the client wrote). Terms are "" for a job that may run at once and has none, or
 -- have tabs between them: due (ms from now, or "@" and ms), priority, retention, unique states, unique field, after, and of one that is
 -- reserved for whom and until when (as due).
 -- after is "" or mode TAB failure TAB ids with commas: it waits for all or any of them; failure: cancel, hold, go.
@@ -23,13 +23,22 @@ local someIdle = #call('ZRANGEBYLEX', links, '[i\t', '(i\t\255', 'LIMIT', '0', '
 
 -- Two fast lanes for jobs without terms, while nothing is due. They make no functions, and what is not as usual goes on below
 -- before anything is written. What they leave is what the rest would have left.
-local fast = ARGV[6] == '1' and callNumber > 0 and ARGV[4] ~= 'sequence' and nothingDue and nowMs - dated <= 60000
+local fast = (ARGV[6] == '1' or ARGV[6] == '2') and callNumber > 0 and nothingDue and nowMs - dated <= 60000
 
--- Nobody can be handed the jobs.
+-- Nobody can be handed the jobs. The caller's ids are new ones, and a sequence has a producer that does not expire.
 if fast and not someIdle then
   local format, order, last = string.format, nil, given < nowUs and nowUs - 1 or given
   local records, entries, outcomes, at = {}, {}, {}, 0
-  local changed, firsts, of = {}, {}, {}
+  local changed, firsts, of, usual = {}, {}, {}, true
+  if ARGV[6] == '2' then
+    local ids, seen = {}, {}
+    for i = 7, #ARGV, 4 do
+      usual, seen[ARGV[i]], ids[#ids + 1] = usual and not seen[ARGV[i]], true, ARGV[i]
+    end
+    for _, name in ipairs({jobs, call('EXISTS', ended) == 1 and ended or nil}) do
+      for _, known in ipairs(usual and call('HMGET', name, unpack(ids)) or {}) do usual = usual and not known end
+    end
+  end
   local middle = '\t0\t0\t0\t0\t\t\t' .. nowText .. '\t\t'
   for i = 7, #ARGV, 4 do
     local id, lane = ARGV[i], ARGV[i + 1]
@@ -42,7 +51,7 @@ if fast and not someIdle then
     of[lane] = (of[lane] or 0) + 1
     outcomes[at / 2] = 'n'
   end
-  local usual, fresh, indexed = true, {}, {}
+  local fresh, indexed = {}, {}
   for i, was in ipairs(call('HMGET', lanes, unpack(changed))) do
     local lane = changed[i]
     if not was then
@@ -54,9 +63,11 @@ if fast and not someIdle then
     end
   end
   if #fresh > 0 then usual = usual and call('EXISTS', jobs) == 1 and not call('HGET', settings, 'turns') end
-  local before = usual and call('SET', producer, ARGV[1] .. '\n' .. table.concat(outcomes, '\n'), 'PX', '900000', 'GET')
+  local first, expiry = ARGV[1] .. '\n', {'PX', '900000'}
+  if ARGV[4] == 'sequence' then first, expiry = ARGV[1] .. ' ' .. ARGV[5] .. '\n', {} end
+  local before = usual and call('SET', producer, first .. table.concat(outcomes, '\n'), 'GET', unpack(expiry))
   if before and tonumber(string.match(before, '^%d+')) >= callNumber then
-    call('SET', producer, before, 'PX', '900000')
+    call('SET', producer, before, unpack(expiry))
     usual = false
   end
   if usual then
@@ -79,7 +90,7 @@ end
 
 -- One job is handed to an idle worker at once, where nothing of its class waits, there are no settings, and the worker's room
 -- is of slots alone and has one more.
-if fast and someIdle and #ARGV == 10 and call('EXISTS', settings) == 0 then
+if fast and someIdle and #ARGV == 10 and ARGV[6] == '1' and ARGV[4] ~= 'sequence' and call('EXISTS', settings) == 0 then
   local id, lane = ARGV[7], ARGV[8]
   local kind, key = string.match(lane, '^([^\t]*)\t\t\t([^\t]*)$')
   local link, after = 'i' .. T .. (kind or '') .. T .. T, '(i' .. T .. (kind or '') .. T .. T .. '\255'

@@ -40,6 +40,9 @@ type twins struct {
 	held [2]map[string][]Claim // by worker
 	n    int
 	said []string
+
+	numberedLast []Item // of the sequence's call last
+	last         int64
 }
 
 func TestFastLanesLeaveWhatTheRestLeaves(t *testing.T) {
@@ -108,6 +111,10 @@ func (w *twins) enqueue() {
 		}
 		items[i] = item
 	}
+	if w.r.IntN(3) == 0 {
+		w.numbered(items)
+		return
+	}
 	back := int64(0)
 	if w.r.IntN(15) == 0 {
 		back = w.r.Int64N(3)
@@ -123,6 +130,25 @@ func (w *twins) enqueue() {
 			l.calls[""] += back
 		}
 		return fmt.Sprint(outcomes, err)
+	})
+}
+
+// numbered enqueues with ids of the caller's, most of them new ones, in a sequence: the next call, or one again.
+func (w *twins) numbered(items []Item) {
+	for i := range items {
+		items[i].UniqueField = "id"
+		if w.r.IntN(20) == 0 {
+			items[i].ID = fmt.Sprint("j", 1+w.r.IntN(w.n))
+		}
+	}
+	number := int64(w.n)
+	if w.r.IntN(8) == 0 && len(w.numberedLast) > 0 {
+		items, number = w.numberedLast, w.last-w.r.Int64N(2)
+	}
+	w.numberedLast, w.last = items, max(w.last, number)
+	w.do(fmt.Sprintf("call %d enqueues %v", number, items), func(l *lab, _ map[string][]Claim) any {
+		outcomes, past, err := l.EnqueueNumbered(l.t.Context(), "outbox", max(number, 1), items)
+		return fmt.Sprint(outcomes, past, err)
 	})
 }
 
