@@ -17,6 +17,8 @@ var (
 	ErrUnavailable = ledger.ErrUnavailable
 	// ErrServer: the server refused for a reason that does not pass, such as missing rights.
 	ErrServer = ledger.ErrServer
+	// ErrWrongType: a key of the queue holds something that is not Signalbox's.
+	ErrWrongType = ledger.ErrWrongType
 	// ErrUnsupportedServer: the server is older than Redis 7.0.
 	ErrUnsupportedServer = ledger.ErrUnsupportedServer
 	// ErrClosed: the Queue was closed.

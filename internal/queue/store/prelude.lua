@@ -132,6 +132,13 @@ if entry ~= '' then
   witness = function(...) call(mark, history, 'worker', ...) end
 end
 
+-- sound looks into every key: if one of them is another program's, the first call of a process is refused before it has
+-- written anything.
+local function sound()
+  for _, key in ipairs({jobs, lanes, claims, counts, rates, workers, settings, unique, ended, stats, schedules}) do call('HGET', key, '') end
+  for _, key in ipairs({waiting, index, links, times, endings, ticks}) do call('ZSCORE', key, '') end
+end
+
 --@level
 -- number returns a new one, larger than all before.
 local function number()

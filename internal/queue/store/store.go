@@ -41,6 +41,12 @@ var keyNames = []string{
 	"ended", "endings", "stats", "clock", "schedules", "ticks", "history", neverName,
 }
 
+// keyTypes are the types of the keys, and of the producer's behind them.
+var keyTypes = []string{
+	"hash", "zset", "zset", "hash", "hash", "zset", "zset", "hash", "hash", "hash", "hash", "hash",
+	"hash", "zset", "hash", "string", "hash", "zset", "stream", "string", "string",
+}
+
 // neverName is a key that never exists. The nodes of a Cluster send a script away as long as one of its keys is not there
 // and their slot moves. With all of them there a script would begin, and be stopped in its middle at the key that it has
 // emptied.
@@ -94,6 +100,9 @@ func (s *Store) run(ctx context.Context, verb string, sc *script, args []any) ([
 		value, err = s.transport.Do(ctx, s.command("eval", sc.text, args))
 	}
 	if err != nil {
+		if transport.HasPrefix(err, "WRONGTYPE") {
+			err = s.foreign(ctx, err)
+		}
 		return nil, ledger.Explain(fmt.Sprintf("%s %q", verb, s.Name), err)
 	}
 	list, ok := value.([]any)
@@ -101,6 +110,18 @@ func (s *Store) run(ctx context.Context, verb string, sc *script, args []any) ([
 		return nil, s.unexpected(verb, value)
 	}
 	return list, nil
+}
+
+// foreign says which key of the queue is another program's.
+func (s *Store) foreign(ctx context.Context, err error) error {
+	for i, key := range s.keys {
+		value, failed := s.transport.Do(ctx, transport.Command{Words: []any{"type", key}, Key: 1, Within: s.within})
+		if found := fmt.Sprint(value); failed == nil && found != "none" && found != keyTypes[i] {
+			return fmt.Errorf("%w: %v is a %s of another program, where Signalbox keeps a %s: rename or remove it, or give the queue another name",
+				ledger.ErrWrongType, key, found, keyTypes[i])
+		}
+	}
+	return fmt.Errorf("%w: look at the keys %s* and remove the one that is not ours: %w", ledger.ErrWrongType, Prefix(s.Name), err)
 }
 
 func (s *Store) command(name string, script any, args []any) transport.Command {

@@ -19,6 +19,7 @@ local want, register, inventory = tonumber(ARGV[10]), ARGV[11] == '1', ARGV[12]
 -- answerMost is the bound of the records in an answer, in bytes: it goes for those that are new and those that it did not list.
 local answerMost = 4 * 1024 * 1024
 
+if register then sound() end
 evenIfFull()
 due()
 
