@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 
 	"github.com/signalbox-io/signalbox/internal/transport"
 )
@@ -46,6 +47,8 @@ func adviceOn(err error) string {
 		return "check that it runs and is not overloaded"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), operation != nil:
 		return "the connection broke: check that it runs"
+	case strings.HasPrefix(err.Error(), "redis: can't parse"):
+		return "what answers there is no Redis server: check the address"
 	}
 	return ""
 }

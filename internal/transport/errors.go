@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 )
 
@@ -19,11 +20,15 @@ type ServerError struct {
 }
 
 func (e *ServerError) Error() string {
+	text := e.Text
 	if e.Err != nil {
-		return e.Err.Error()
+		text = e.Err.Error()
 	}
-	return e.Text
+	return inScript.ReplaceAllString(text, "")
 }
+
+// inScript is what a server says of where in a script it was: nothing that a reader of the error can mend.
+var inScript = regexp.MustCompile(` script: \w+, on @user_(script|function):\d+\.?`)
 
 // Unwrap gives the client library's own error.
 func (e *ServerError) Unwrap() error { return e.Err }
