@@ -36,6 +36,9 @@ func (k Kind[A, R]) HandleBatch(w *Worker, most int, linger time.Duration,
 	if most < 1 || linger < 0 {
 		terms.refuse("a batch of %q of %d jobs after %v: it is at least one, and no time below 0", k.name, most, linger)
 	}
+	if handle == nil {
+		terms.refuse("HandleBatch of kind %q without a function", k.name)
+	}
 	c := &company[A, R]{leaving: w.leaving, most: most, linger: linger, handle: handle}
 	h := w.handle(k.name, func(ctx context.Context, t *Task) ([]byte, error) {
 		j, err := k.open(ctx, t)

@@ -68,6 +68,9 @@ type handler struct {
 // Handle has a worker run the jobs of a kind. It is called before Run; a later call for the same kind takes the place of an
 // earlier one.
 func (k Kind[A, R]) Handle(w *Worker, handle func(ctx context.Context, j *Job[A]) (R, error)) {
+	if handle == nil {
+		w.refuse(fmt.Sprintf("Handle of kind %q without a function", k.name))
+	}
 	w.handle(k.name, func(ctx context.Context, t *Task) ([]byte, error) {
 		j, err := k.open(ctx, t)
 		if err != nil {
@@ -270,10 +273,20 @@ func (e *execution) verdict(t *Task, result []byte, err error) store.Done {
 		if said != nil {
 			d.After = said.after
 		} else {
-			d.After = max(e.handler.backoff(t.Attempt), 0)
+			d.After, d.Text = e.handler.pause(t.Attempt, d.Text)
 		}
 	}
 	return d
+}
+
+// pause is how long to wait after an attempt, and the reason, to which a Backoff that panics adds that it does.
+func (h *handler) pause(attempt int, reason string) (d time.Duration, text string) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			d, text = defaultBackoff(attempt), plain(fmt.Errorf("%s; and Backoff: panic: %v", reason, fault))
+		}
+	}()
+	return max(h.backoff(attempt), 0), reason
 }
 
 // plain is an error as one line, not too long.

@@ -171,30 +171,36 @@ func (q *Queue) follow(ctx context.Context, id string, look func(*store.Sight) (
 		case <-ticker.C:
 			n = news{look: true}
 		case <-ctx.Done():
-			return fmt.Errorf("wait for job %s: %w", id, context.Cause(ctx))
+			return fmt.Errorf("%s: %w", q.waitFor(id), context.Cause(ctx))
 		case <-q.closing:
-			return fmt.Errorf("wait for job %s: %w", id, ErrClosed)
+			return fmt.Errorf("%s: %w", q.waitFor(id), ErrClosed)
 		}
 	}
 }
 
+// waitFor is what a call does that waits, for its errors.
+func (q *Queue) waitFor(id string) string {
+	return fmt.Sprintf("wait for job %s of queue %q", idText(id), q.name)
+}
+
 // lookUntilKnown looks at a job, and tries again while the server is out of reach.
 func (q *Queue) lookUntilKnown(ctx context.Context, id string) (*store.Sight, error) {
+	doing := q.waitFor(id)
 	for failures := 1; ; failures++ {
 		sight, err := q.store.Look(ctx, id, q.process)
 		switch {
 		case err == nil && sight == nil:
-			return nil, fmt.Errorf("wait for job %s of queue %q: %w: it may have ended, and not be kept; see Retain", id, q.name, ErrUnknownJob)
+			return nil, fmt.Errorf("%s: %w: it may have ended, and not be kept; see Retain", doing, ErrUnknownJob)
 		case err == nil:
 			return sight, nil
 		case !ledger.Retryable(err) || ctx.Err() != nil:
-			return nil, fmt.Errorf("wait for job %s: %w", id, err)
+			return nil, fmt.Errorf("%s: %w", doing, err)
 		}
 		if !q.pause(ctx, failures) {
 			if ctx.Err() != nil {
-				return nil, fmt.Errorf("wait for job %s: %w, after %w", id, context.Cause(ctx), err)
+				return nil, fmt.Errorf("%s: %w, after %w", doing, context.Cause(ctx), err)
 			}
-			return nil, fmt.Errorf("wait for job %s: %w", id, ErrClosed)
+			return nil, fmt.Errorf("%s: %w", doing, ErrClosed)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -63,6 +64,9 @@ type Event struct {
 // must not wait.
 func Observer(tell func(Event)) Setting {
 	return func(q *Queue) error {
+		if tell == nil {
+			return fmt.Errorf("%w: Observer without a function", ErrInvalid)
+		}
 		q.observers.tell = append(q.observers.tell, tell)
 		return nil
 	}
@@ -71,6 +75,9 @@ func Observer(tell func(Event)) Setting {
 // Wrap wraps every handler of every worker, around what the workers Use, the first one outermost.
 func Wrap(middleware ...Middleware) Setting {
 	return func(q *Queue) error {
+		if slices.ContainsFunc(middleware, func(m Middleware) bool { return m == nil }) {
+			return fmt.Errorf("%w: Wrap with a middleware that is nil", ErrInvalid)
+		}
 		q.observers.wrap = append(q.observers.wrap, middleware...)
 		return nil
 	}

@@ -49,7 +49,7 @@ type Change struct {
 // Limit is how many may run at once.
 func Limit(of Scope, most int) Change {
 	if most < 0 {
-		return Change{err: fmt.Errorf("%w: a limit of %d", ErrInvalid, most)}
+		return Change{err: fmt.Errorf("%w: a limit of %d: it is at least 0", ErrInvalid, most)}
 	}
 	return Change{fields: []string{"limit" + of.field, strconv.Itoa(most)}}
 }
@@ -57,7 +57,7 @@ func Limit(of Scope, most int) Change {
 // Rate is how many may start: one every so often, and burst at once when there were none for a while.
 func Rate(of Scope, every time.Duration, burst int) Change {
 	if every < time.Microsecond || every > 24*time.Hour || burst < 1 || burst > 1_000_000 {
-		return Change{err: fmt.Errorf("%w: a rate of one every %v, %d at once", ErrInvalid, every, burst)}
+		return Change{err: fmt.Errorf("%w: a rate of one every %v, %d at once: it is one every microsecond to one a day, and 1 to 1000000 at once", ErrInvalid, every, burst)}
 	}
 	return Change{fields: []string{"rate" + of.field, fmt.Sprintf("%d %d", every.Microseconds(), burst)}}
 }
@@ -106,7 +106,7 @@ func Step(d time.Duration) Change {
 // Crashes is how many workers may die over a job before it is dead. Without it, 3.
 func Crashes(most int) Change {
 	if most < 1 {
-		return Change{err: fmt.Errorf("%w: %d crashes", ErrInvalid, most)}
+		return Change{err: fmt.Errorf("%w: %d crashes: it is at least one", ErrInvalid, most)}
 	}
 	return Change{fields: []string{"crashes", strconv.Itoa(most)}}
 }
@@ -164,6 +164,14 @@ func (q *Queue) Drain(ctx context.Context, workers ...string) error {
 	return err
 }
 
+// idText is an id for people, who may have given none or one that is not fit to be read.
+func idText(id string) string {
+	if store.CheckName("id", id, maxNameLen) != nil {
+		return fmt.Sprintf("%.40q", id)
+	}
+	return id
+}
+
 // change makes a change to those of the jobs that are in one of the states, "" for any, and returns how many those were.
 func (q *Queue) change(ctx context.Context, verb, text, states string, ids []string) (changed int, err error) {
 	text = plain(errors.New(text))
@@ -180,17 +188,17 @@ func (q *Queue) change(ctx context.Context, verb, text, states string, ids []str
 				changed++
 			case "unknown":
 				if verb == "drain" {
-					errs = append(errs, fmt.Errorf("drain worker %s of queue %q: %w: the queue does not know it", ids[i], q.name, ErrInvalid))
+					errs = append(errs, fmt.Errorf("drain worker %s of queue %q: %w: the queue does not know it", idText(ids[i]), q.name, ErrInvalid))
 				} else if states == "" { // else it went since it was found
-					errs = append(errs, fmt.Errorf("%s job %s of queue %q: %w", verb, ids[i], q.name, ErrUnknownJob))
+					errs = append(errs, fmt.Errorf("%s job %s of queue %q: %w", verb, idText(ids[i]), q.name, ErrUnknownJob))
 				}
 			case "running":
-				errs = append(errs, fmt.Errorf("%s job %s of queue %q: %w: it runs; cancel it first", verb, ids[i], q.name, ErrInvalid))
+				errs = append(errs, fmt.Errorf("%s job %s of queue %q: %w: it runs; cancel it first", verb, idText(ids[i]), q.name, ErrInvalid))
 			case "unique":
-				errs = append(errs, fmt.Errorf("%s job %s of queue %q: %w: there is another with its fingerprint", verb, ids[i], q.name,
+				errs = append(errs, fmt.Errorf("%s job %s of queue %q: %w: there is another with its fingerprint", verb, idText(ids[i]), q.name,
 					ErrInvalid))
 			case "ended":
-				errs = append(errs, fmt.Errorf("%s job %s of queue %q: %w: it has ended", verb, ids[i], q.name, ErrUnknownJob))
+				errs = append(errs, fmt.Errorf("%s job %s of queue %q: %w: it has ended", verb, idText(ids[i]), q.name, ErrUnknownJob))
 			}
 		}
 		ids = ids[n:]

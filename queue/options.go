@@ -135,8 +135,18 @@ func Priority(priority int) Option {
 	}
 }
 
-// Timeout ends the context of a job that runs longer, with ErrTimeout as its cause. 0 is no timeout.
-func Timeout(timeout time.Duration) Option { return func(t *terms) { t.timeout = max(timeout, 0) } }
+// Timeout ends the context of a job that runs longer, with ErrTimeout as its cause. 0 is no timeout. Less than a
+// millisecond is one.
+func Timeout(timeout time.Duration) Option {
+	return func(t *terms) {
+		if timeout < 0 {
+			t.refuse("a timeout of %v: it is at least 1ms, or 0 for none", timeout)
+		}
+		if t.timeout = timeout; timeout > 0 {
+			t.timeout = max(timeout, time.Millisecond)
+		}
+	}
+}
 
 // MaxAttempts is how often a job is tried before it is dead.
 func MaxAttempts(n int) Option {
@@ -151,7 +161,13 @@ func MaxAttempts(n int) Option {
 // Backoff says how long to wait after an attempt failed, the first being 1. Without it the pauses double from a second to an
 // hour, half of each random. It holds where the handler is: given to Enqueue it means nothing, and is refused.
 func Backoff(pause func(attempt int) time.Duration) Option {
-	return func(t *terms) { t.backoff = pause }
+	return func(t *terms) {
+		if pause == nil {
+			t.refuse("Backoff without a function")
+			return
+		}
+		t.backoff = pause
+	}
 }
 
 func defaultBackoff(attempt int) time.Duration {

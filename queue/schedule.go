@@ -126,6 +126,9 @@ func (t Timing) after(from time.Time) (time.Time, error) {
 		}
 		return time.UnixMilli((from.UnixMilli()/d.Milliseconds() + 1) * d.Milliseconds()), nil
 	}
+	if strings.HasPrefix(t.Spec, "TZ=") || strings.HasPrefix(t.Spec, "CRON_TZ=") || t.Zone == "Local" {
+		return time.Time{}, fmt.Errorf("%w: cron %q, time zone %q: the zone is named beside the fields, as in Europe/Berlin", ErrInvalid, t.Spec, t.Zone)
+	}
 	zone, err := time.LoadLocation(t.Zone)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%w: time zone %q: %w", ErrInvalid, t.Zone, err)

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -46,10 +47,29 @@ func DrainTimeout(d time.Duration) WorkerOption { return func(w *Worker) { w.dra
 
 // Use wraps every handler, the first one outermost.
 func Use(middleware ...Middleware) WorkerOption {
-	return func(w *Worker) { w.wrap = append(w.wrap, middleware...) }
+	return func(w *Worker) {
+		if slices.ContainsFunc(middleware, func(m Middleware) bool { return m == nil }) {
+			w.refuse("Use of a middleware that is nil")
+			return
+		}
+		w.wrap = append(w.wrap, middleware...)
+	}
 }
 
 // Observe has a function told of what happens. It must not wait.
 func Observe(tell func(Event)) WorkerOption {
-	return func(w *Worker) { w.observe = append(w.observe, tell) }
+	return func(w *Worker) {
+		if tell == nil {
+			w.refuse("Observe without a function")
+			return
+		}
+		w.observe = append(w.observe, tell)
+	}
+}
+
+// refuse has Run say what is wrong with an option or a handler. The first one counts.
+func (w *Worker) refuse(what string) {
+	if w.err == nil {
+		w.err = fmt.Errorf("%w: %s", ErrInvalid, what)
+	}
 }
