@@ -137,7 +137,7 @@ in meanwhile may hold what they hold: check the fencing token where that matters
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var invalid *pflag.InvalidValueError
 		if errors.As(err, &invalid) {
-			kinds := map[string]string{"int": "a whole number", "int64": "a whole number", "duration": "a duration such as 90s or 5m"}
+			kinds := map[string]string{"int": "a whole number", "int64": "a whole number", "duration": "a duration such as 90s or 5m", "stringToInt": "names with whole numbers such as call=1,chat=3"}
 			kind := cmp.Or(kinds[invalid.GetFlag().Value.Type()], "another value")
 			return usage("--%s must be %s, not %q; see %s --help", invalid.GetFlag().Name, kind, invalid.GetValue(), cmd.CommandPath())
 		}

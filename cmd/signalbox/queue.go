@@ -37,12 +37,29 @@ func (a *app) queueCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		if err := nothingEmpty(cmd); err != nil {
+			return err
+		}
+		return cmd.Root().PersistentPreRunE(cmd, args)
+	}
 	cmd.PersistentFlags().StringVar(&a.queue, "queue", "default", "name of the queue")
 	cmd.AddCommand(a.queuePushCommand(), a.queueWorkCommand(), a.queueListCommand(), a.queueShowCommand(), a.queueWhyCommand(),
 		a.queueChangeCommand("retry"), a.queueChangeCommand("cancel"), a.queueChangeCommand("delete"), a.queuePauseCommand(true),
 		a.queuePauseCommand(false), a.queueLimitCommand(), a.queueRateCommand(), a.queueStatsCommand(), a.queueWorkersCommand(),
 		a.queueDrainCommand(), a.queueSchedulesCommand(), a.queueOutboxCommand(), a.queueHistoryCommand(), a.queueRebuildCommand())
 	return cmd
+}
+
+// nothingEmpty refuses flags that are given and empty. They are mostly variables of a script that are not set: --key "$TENANT"
+// would mean the whole queue.
+func nothingEmpty(cmd *cobra.Command) (err error) {
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && f.Value.Type() == "string" && f.Value.String() == "" && err == nil {
+			err = usage("--%s is empty; give it a value, or leave it out", f.Name)
+		}
+	})
+	return err
 }
 
 // withQueue opens the queue, calls do, and closes it.

@@ -86,6 +86,8 @@ again, it holds anew from now on; if nothing is different, nothing is changed.`,
 				return usage("%s takes NAME, KIND and perhaps ARGUMENTS, got %d", cmd.CommandPath(), len(args))
 			case (cron == "") == (every == 0):
 				return usage("when? one of --cron and --every")
+			case zone != "" && cron == "":
+				return usage("--zone is that of --cron")
 			case len(args) == 2:
 				args = append(args, "null")
 			}

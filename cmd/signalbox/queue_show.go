@@ -34,6 +34,9 @@ progress, log}, without what is empty.`,
 		Example: `  signalbox queue ls --state dead --error timeout
   signalbox queue ls --key tenant:42 --older-than 1h`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if most < 0 {
+				return usage("--limit must be at least 0, not %d", most)
+			}
 			return a.lookQueue(cmd.Context(), func(q *queue.Queue) error {
 				var jobs []queue.JobInfo
 				all := 0
