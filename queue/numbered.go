@@ -94,6 +94,9 @@ func (r Request) Encode() (id string, data []byte, err error) {
 	return e.ID, data, nil
 }
 
+// Kind is the job's, "" if something is wrong with the request: its outcome says what.
+func (r Request) Kind() string { return r.item.Lane.Kind }
+
 // Key is whose job it is, "" if nobody's: see the option of the same name.
 func (r Request) Key() string { return r.item.Lane.Key }
 
@@ -190,10 +193,9 @@ func (e *PastError) Error() string {
 //
 // When it returns another error, nobody knows whether the jobs were taken in: make the same call again.
 func (q *Queue) EnqueueNumbered(ctx context.Context, sequence string, number int64, requests ...Request) ([]ManyOutcome, error) {
-	begun := time.Now()
-	outcomes, err := q.enqueueNumbered(ctx, sequence, number, requests)
-	q.tellEnqueued(ctx, begun, requests, outcomes, err)
-	return outcomes, err
+	return q.enqueueWrapped(ctx, requests, func(ctx context.Context, requests []Request) ([]ManyOutcome, error) {
+		return q.enqueueNumbered(ctx, sequence, number, requests)
+	})
 }
 
 func (q *Queue) enqueueNumbered(ctx context.Context, sequence string, number int64, requests []Request) ([]ManyOutcome, error) {

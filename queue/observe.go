@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,7 @@ import (
 type observers struct {
 	tell    []func(Event)
 	wrap    []Middleware
+	enqueue []EnqueueMiddleware
 	inject  []func(ctx context.Context, meta map[string]string)
 	extract []func(ctx context.Context, meta map[string]string) context.Context
 }
@@ -79,6 +81,25 @@ func Wrap(middleware ...Middleware) Setting {
 			return fmt.Errorf("%w: Wrap with a middleware that is nil", ErrInvalid)
 		}
 		q.observers.wrap = append(q.observers.wrap, middleware...)
+		return nil
+	}
+}
+
+// Enqueuer is a call of a producer. It returns an outcome for each request, in their order; with an error, of the first ones.
+type Enqueuer func(ctx context.Context, requests []Request) ([]ManyOutcome, error)
+
+// EnqueueMiddleware wraps an Enqueuer. It may give it another context, from which Propagate takes what comes with the jobs,
+// and refuse requests: then it calls next with the others, or not at all, and returns outcomes of its own.
+type EnqueueMiddleware func(next Enqueuer) Enqueuer
+
+// WrapEnqueue wraps every call by which this process enqueues (Enqueue, EnqueueMany, EnqueueNumbered), the first one outermost.
+// Jobs of schedules and of plain lists do not come by it.
+func WrapEnqueue(middleware ...EnqueueMiddleware) Setting {
+	return func(q *Queue) error {
+		if slices.ContainsFunc(middleware, func(m EnqueueMiddleware) bool { return m == nil }) {
+			return fmt.Errorf("%w: WrapEnqueue with a middleware that is nil", ErrInvalid)
+		}
+		q.observers.enqueue = append(q.observers.enqueue, middleware...)
 		return nil
 	}
 }
@@ -168,13 +189,33 @@ func (o *observers) context(ctx context.Context, rest string) context.Context {
 	return ctx
 }
 
+// enqueueWrapped makes a call of a producer with its middleware around it, and tells of it.
+func (q *Queue) enqueueWrapped(ctx context.Context, requests []Request, call Enqueuer) ([]ManyOutcome, error) {
+	begun := time.Now()
+	for _, wrap := range slices.Backward(q.observers.enqueue) {
+		call = wrap(call)
+	}
+	outcomes, err := call(ctx, requests)
+	if n := len(outcomes); n > len(requests) || n < len(requests) && err == nil {
+		outcomes = nil
+		err = errors.Join(err, fmt.Errorf("enqueue on %q: %w: its middleware has returned %d outcomes for %d jobs: it is one for each",
+			q.name, ErrInvalid, n, len(requests)))
+	}
+	q.tellEnqueued(ctx, begun, requests, outcomes, err)
+	return outcomes, err
+}
+
 // tellEnqueued tells of each request of a call.
 func (q *Queue) tellEnqueued(ctx context.Context, begun time.Time, requests []Request, outcomes []ManyOutcome, err error) {
 	if len(q.observers.tell) == 0 {
 		return
 	}
 	took := time.Since(begun)
-	for i, o := range outcomes {
+	for i := range requests {
+		var o ManyOutcome
+		if i < len(outcomes) { // else nobody knows
+			o = outcomes[i]
+		}
 		e := Event{
 			What: Added, Queue: q.name, Job: o.ID, Kind: requests[i].item.Lane.Kind, Key: requests[i].item.Lane.Key,
 			Verb: "new", Err: o.Err, Took: took, Context: ctx,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,5 +164,100 @@ func TestWhatAProducerSaysComesToTheHandler(t *testing.T) {
 		if got := r.all(); !slices.Equal(got, want) {
 			t.Error(cmp.Diff(want, got))
 		}
+	})
+}
+
+// Middleware of producers is around every call: it may see it, give it another context, refuse it, or some of its jobs.
+func TestMiddlewareOfProducers(t *testing.T) {
+	inBubble(t, func(t *testing.T, server redis.UniversalClient) {
+		var calls []string
+		seeing := func(name string) queue.EnqueueMiddleware {
+			return func(next queue.Enqueuer) queue.Enqueuer {
+				return func(ctx context.Context, requests []queue.Request) ([]queue.ManyOutcome, error) {
+					for i := range requests {
+						calls = append(calls, name+" "+requests[i].Kind()+" "+requests[i].Key())
+					}
+					return next(context.WithValue(ctx, said{}, "by "+name), requests)
+				}
+			}
+		}
+		errFull := errors.New("tenant full")
+		refusing := func(next queue.Enqueuer) queue.Enqueuer {
+			return func(ctx context.Context, requests []queue.Request) ([]queue.ManyOutcome, error) {
+				switch requests[0].Key() {
+				case "full":
+					return []queue.ManyOutcome{{Err: errFull}}, nil
+				case "wrong":
+					return nil, nil
+				}
+				return next(ctx, requests)
+			}
+		}
+		var seen events
+		q := open(t, server, queue.WrapEnqueue(seeing("outer"), seeing("inner")), queue.WrapEnqueue(refusing), queue.Observer(seen.tell),
+			queue.Propagate(func(ctx context.Context, meta map[string]string) { meta["said"] = ctx.Value(said{}).(string) },
+				func(ctx context.Context, meta map[string]string) context.Context {
+					return context.WithValue(ctx, said{}, meta["said"])
+				}))
+		_, err := note.Enqueue(within(t), q, "a", queue.Key("full"))
+		wantErr(t, err, errFull)
+		_, err = note.Enqueue(within(t), q, "a", queue.Key("wrong"))
+		wantErr(t, err, queue.ErrInvalid)
+		if keys := server.Keys(within(t), "*").Val(); len(keys) > 0 {
+			t.Errorf("left: %q", keys)
+		}
+		_, err = note.Enqueue(within(t), q, "a")
+		must(t, err)
+		_, request := kept(t, note.With("b"))
+		_, err = q.EnqueueNumbered(within(t), "s", 1, request)
+		must(t, err)
+		if want := []string{"outer note full", "inner note full"}; len(calls) != 8 || !slices.Equal(calls[:2], want) {
+			t.Errorf("called: %q", calls)
+		}
+		if diff := cmp.Diff([]string{"added refused", "added unknown", "added new", "added new"}, verbs(&seen)); diff != "" {
+			t.Error(diff)
+		}
+		ran := make(chan any, 2)
+		w := q.Worker("w")
+		note.Handle(w, func(ctx context.Context, _ *queue.Job[string]) (queue.None, error) {
+			ran <- ctx.Value(said{})
+			return queue.None{}, nil
+		})
+		start(t, w)
+		if a, b := <-ran, <-ran; a != "by inner" || b != "by inner" {
+			t.Errorf("the handlers were told %q, %q", a, b)
+		}
+	})
+}
+
+func verbs(seen *events) (list []string) {
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	for _, e := range seen.seen {
+		list = append(list, string(e.What)+" "+e.Verb)
+	}
+	return list
+}
+
+// An observer hears of a job of which nobody knows whether it was taken in, too.
+func TestObserversHearOfWhatIsUnknown(t *testing.T) {
+	inBubble(t, func(t *testing.T, server redis.UniversalClient) {
+		var cut atomic.Bool
+		var seen events
+		q, err := queue.New(&deaf{server, &cut}, "app", queue.Observer(func(e queue.Event) {
+			if e.What == queue.Added {
+				seen.tell(e)
+			}
+		}))
+		must(t, err)
+		cut.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = note.Enqueue(ctx, q, "a")
+		wantErr(t, err, context.DeadlineExceeded)
+		if diff := cmp.Diff([]string{"added unknown"}, verbs(&seen)); diff != "" {
+			t.Error(diff)
+		}
+		must(t, q.Close())
 	})
 }

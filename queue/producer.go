@@ -47,10 +47,9 @@ type ManyOutcome struct {
 // invalid, or whose parent has failed, has an error of its own and keeps no other from being enqueued. The error is for all
 // of those without an outcome.
 func (q *Queue) EnqueueMany(ctx context.Context, requests ...Request) ([]ManyOutcome, error) {
-	begun := time.Now()
-	outcomes, err := q.enqueueMany(ctx, q.observers.meta(ctx), requests)
-	q.tellEnqueued(ctx, begun, requests, outcomes, err)
-	return outcomes, err
+	return q.enqueueWrapped(ctx, requests, func(ctx context.Context, requests []Request) ([]ManyOutcome, error) {
+		return q.enqueueMany(ctx, q.observers.meta(ctx), requests)
+	})
 }
 
 func (q *Queue) enqueueMany(ctx context.Context, meta string, requests []Request) ([]ManyOutcome, error) {
