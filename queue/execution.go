@@ -150,11 +150,17 @@ func newExecution(w *Worker, h *handler, c store.Claim) *execution {
 	return e
 }
 
-// handed starts what the worker was given, by an answer or a message.
-func (w *Worker) handed(claims []store.Claim) {
+// handed starts what the worker was given, by an answer or a message. It reports false, and starts nothing, if the worker has no
+// lease: its process was stopped perhaps, and others may run what it was given meanwhile. The next call tells what is still its own.
+func (w *Worker) handed(claims []store.Claim) bool {
 	defer w.tellOffers()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !time.Now().Before(w.deadline) {
+		w.full = true
+		w.ring()
+		return false
+	}
 	for _, c := range claims {
 		if w.seen[c.Token] || w.seenBefore[c.Token] {
 			continue
@@ -173,6 +179,7 @@ func (w *Worker) handed(claims []store.Claim) {
 		w.jobs[c.ID] = e
 		w.start(e)
 	}
+	return true
 }
 
 // start has a goroutine run a job: one that has run another, or a new one. The caller holds mu.

@@ -547,7 +547,9 @@ func (w *Worker) found(claims []store.Claim) {
 		}
 	}
 	w.mu.Unlock()
-	w.handed(fresh)
+	if !w.handed(fresh) {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.seen) > 10_000 {

@@ -80,6 +80,10 @@ var Registry = []Fault{
 
 	{"jobs", "JobsWorkerKilled", "SIGKILL of the process of a worker that runs jobs", "what it ran runs again by others once its lease is over (Q5); nothing else runs twice (Q2)"},
 	{"jobs", "JobsWorkerSuspended", "SIGSTOP of a worker's process past its lease, then SIGCONT", "its jobs' contexts have ended when it wakes, its report is refused; the job is done once, by who has the larger token (Q2)"},
+	{
+		"jobs", "JobsHandedToASleeper", "SIGSTOP of an idle worker's process, which is handed a job in its sleep, and SIGCONT past its lease",
+		"it does not begin the job, which is another's by now (Q2)",
+	},
 	{"jobs", "JobsRedisKilled", "kill -9 of redis-server, with an append-only file, and its restart, several times", jobsHold},
 	{"jobs", "JobsEngineKilled", "the same of the engine", jobsHold},
 	{"jobs", "JobsScriptsFlushed", "SCRIPT FLUSH between jobs", jobsHold + "; no call fails"},

@@ -190,3 +190,54 @@ func number(t *testing.T, text string) int64 {
 	must(t, err)
 	return n
 }
+
+// TestJobsHandedToASleeper: a worker that wakes after its lease does not begin what it was handed in its sleep and is another's
+// by now.
+func TestJobsHandedToASleeper(t *testing.T) {
+	faults.Begin(t)
+	s := difftest.Redis(t)
+	url := "redis://" + s.Addr
+	q, err := queue.Open(t.Context(), url, "app", queue.Lease(shortLease))
+	must(t, err)
+	defer q.Close()
+	first := startWorker(t, url)
+	job := func(id string) queue.Enqueued[queue.None] {
+		job, err := note.Enqueue(t.Context(), q, "", queue.ID(id), queue.Retain(time.Hour))
+		must(t, err)
+		return job
+	}
+	job("before")
+	line(t, first, "begins")
+	first.Tell(t, "end") // so it is online, and idle
+	faults.Await(t, "an idle worker", func() bool {
+		info, err := q.Look(t.Context(), "before")
+		must(t, err)
+		return info.State == queue.Done
+	})
+	must(t, first.Process.Signal(syscall.SIGSTOP))
+	faults.Await(t, "a process that is stopped", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", first.Process.Pid))
+		return err != nil || strings.Contains(string(stat), ") T ")
+	})
+	slept := job("slept")
+	info, err := q.Look(t.Context(), "slept")
+	must(t, err)
+	if info.State != queue.Running {
+		t.Fatalf("the sleeper was not handed the job: it is %s", info.State)
+	}
+	second := startWorker(t, url)
+	line(t, second, "begins")
+	must(t, first.Process.Signal(syscall.SIGCONT))
+	if said := first.Line(t); said != "event lease lost" {
+		t.Errorf("Q2: the sleeper said %q", said)
+	}
+	second.Tell(t, "all")
+	_, err = slept.Wait(faults.Patient(t))
+	must(t, err)
+	second.Kill(t)
+	job("after")
+	if words := line(t, first, "begins"); words[1] != "after" {
+		t.Errorf("Q2: the sleeper began %s, which was another's", words[1])
+	}
+	first.Tell(t, "all")
+}
