@@ -154,7 +154,7 @@ func (e *Engine) Dial() (net.Conn, error) { return e.server.Dial() }
 func (e *Engine) Connections() int { return e.server.Connections() }
 
 // Close closes every listener and connection and waits until all goroutines
-// have ended. Data that is kept is on disk then, or the error says why it is not. It is
+// have ended. A script that runs has a second to end by itself. Data that is kept is on disk then, or the error says why it is not. It is
 // safe to call more than once.
 func (e *Engine) Close() error { return e.Shutdown(context.Background()) }
 

@@ -379,3 +379,57 @@ func TestWhateverAScriptDoesItIsKilled(t *testing.T) {
 		}
 	}
 }
+
+// TestCloseLeavesNoScriptHalfDone: who stops a server does not tear what a script was about to write.
+func TestCloseLeavesNoScriptHalfDone(t *testing.T) {
+	t.Parallel()
+	config, err := engine.ReadConfig("", "appendonly=yes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := engine.Options{Dir: t.TempDir(), Config: config}
+	const script = "redis.call('incr', 'first') local n = 0 while n < 1e5 do n = n + 1 end return redis.call('incr', 'second')"
+	for range 5 {
+		e, err := engine.Open(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran, ended := make(chan bool, 1000), make(chan error, 1)
+		go func() {
+			for {
+				if _, err := e.Do(t.Context(), "EVAL", script, "0"); err != nil {
+					ended <- err
+					return
+				}
+				ran <- true
+			}
+		}()
+		for range 3 {
+			<-ran
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, engine.ErrClosed) {
+			t.Errorf("a script was answered %v", err)
+		}
+	}
+	e, err := engine.Open(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := e.Do(t.Context(), "GET", "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := e.Do(t.Context(), "GET", "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Value() != second.Value() {
+		t.Errorf("%v scripts began, and %v ended", first.Value(), second.Value())
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -22,6 +22,7 @@ var advice = []struct{ prefix, text string }{
 	{"MISCONF", "it cannot write to its disk: see its log"},
 	{"MOVED", "this is one node of a Cluster: connect with redis+cluster://"},
 	{nonLocal, "its keys are moving to another node of the Cluster: try again when they are there"},
+	{killed, "somebody ended the script with SCRIPT KILL, or the server was being stopped: try again"},
 	{"CLUSTERDOWN", "slots of the Cluster are without a primary: see CLUSTER INFO"},
 	{"This instance has cluster support disabled", "this is no Cluster: connect with redis://"},
 	{"NOAUTH", "give the user and the password in the URL, as in redis://user:password@host:port"},

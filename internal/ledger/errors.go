@@ -23,12 +23,15 @@ var (
 // passing are the beginnings of server errors that go away by themselves.
 var passing = []string{
 	"LOADING", "BUSY ", "READONLY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN", "NOSCRIPT", "NOREPLICAS",
-	"MOVED", "ASK", "MISCONF", "OOM", "max number of clients reached", nonLocal,
+	"MOVED", "ASK", "MISCONF", "OOM", "max number of clients reached", nonLocal, killed,
 }
 
 // nonLocal is what a script is stopped with when its slot moves to another node and it comes to a key that does not
 // exist, which it may itself have emptied. It has written by then; the next transition repairs that.
 const nonLocal = "Script attempted to access a non local key"
+
+// killed is what a script is stopped with by hand, and by an engine that closes. The same call may succeed later.
+const killed = "Script killed by user"
 
 // inScript is part of every error that stopped a script on its way.
 const inScript = "on @user_script:"

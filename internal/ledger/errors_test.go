@@ -33,6 +33,7 @@ func TestFailuresAreClassified(t *testing.T) {
 		{serverError("ERR max number of clients reached"), ErrUnavailable, true, true},
 		{serverError("NOPERM this user has no permissions"), ErrServer, false, true},
 		{serverError("ERR Script attempted to access a non local key in a cluster node script: c1bd, on @user_script:110."), ErrUnavailable, true, false},
+		{serverError("ERR Script killed by user with SCRIPT KILL. script: c1bd, on @user_script:1."), ErrUnavailable, true, false},
 		{serverError("NOPERM User x has no permissions script: c1bd, on @user_script:110."), ErrServer, false, false},
 		{serverError("WRONGTYPE Operation against a key"), ErrWrongType, false, true},
 		{refused, ErrUnavailable, true, true},

@@ -61,6 +61,9 @@ const (
 	// stepsPerLetIn is a few milliseconds, usPerLetIn is five.
 	stepsPerLetIn = 1 << 17
 	usPerLetIn    = 5000
+	// longestAtCloseMs is how long a script may run on when the engine is closed: what is ended in its middle has
+	// written half of what it was to write.
+	longestAtCloseMs = 1000
 	// longestLoadMs is how long the text of a library may run.
 	longestLoadMs = 500
 )
@@ -150,7 +153,7 @@ func (m *Machine) Interrupt(steps int) (stop string) {
 	ranMs := max((nowUs-r.startedUs)/1000, r.steps/stepsPerMs)
 	threshold := m.busyReplyMs
 	switch {
-	case closing || r.killed:
+	case r.killed, closing && ranMs >= longestAtCloseMs:
 		return killedText
 	case r.loading && ranMs > longestLoadMs:
 		return "FUNCTION LOAD timeout"
