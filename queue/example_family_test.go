@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/signalbox-io/signalbox/embedded"
 	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/queue"
 )
@@ -166,4 +167,30 @@ func ExampleNewPartitions() {
 	// Output:
 	// true 2
 	// map[ann:true bob:true]
+}
+
+// What is around every call of a producer may refuse it, here while too much waits.
+func ExampleWrapEnqueue() {
+	box := sure(embedded.Open(""))
+	defer func() { check(box.Close()) }()
+	errFull := errors.New("the queue is full")
+	var q *queue.Queue
+	giveWay := func(next queue.Enqueuer) queue.Enqueuer {
+		return func(ctx context.Context, requests []queue.Request) ([]queue.ManyOutcome, error) {
+			if stats, err := q.Stats(ctx); err != nil || stats.Waiting >= 2 {
+				return nil, errors.Join(err, errFull)
+			}
+			return next(ctx, requests)
+		}
+	}
+	q = sure(box.Queue("app", queue.WrapEnqueue(giveWay)))
+	defer func() { check(q.Close()) }()
+	for range 3 {
+		_, err := SendMail.Enqueue(ctx, q, Mail{To: "ann"})
+		fmt.Println(err)
+	}
+	// Output:
+	// <nil>
+	// <nil>
+	// the queue is full
 }

@@ -152,7 +152,8 @@ func TestMistakesAreRefused(t *testing.T) {
 		}
 		for _, timing := range []queue.Timing{
 			queue.Cron("0 0 30 2 *", ""), queue.Cron("TZ=", ""), queue.Cron("CRON_TZ=UTC 0 9 * * *", ""), queue.Cron("* * * * *", "Nowhere/City"),
-			queue.Cron("* * * * *", "Local"), queue.Cron("", ""), queue.Cron("@every x", ""), queue.Every(0), queue.Every(-time.Hour), {},
+			queue.Cron("* * * * *", "Local"), queue.Cron("", ""), queue.Cron("@every x", ""), queue.Every(0), queue.Every(-time.Hour),
+			{},
 		} {
 			err := q.Schedule(within(t), "s", timing, queue.RunLast, note.With("a"))
 			if !errors.Is(err, queue.ErrInvalid) || !strings.HasPrefix(err.Error(), `schedule "s" of queue "app": `) {
