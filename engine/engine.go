@@ -154,8 +154,8 @@ func (e *Engine) Dial() (net.Conn, error) { return e.server.Dial() }
 func (e *Engine) Connections() int { return e.server.Connections() }
 
 // Close closes every listener and connection and waits until all goroutines
-// have ended. A script that runs has a second to end by itself. Data that is kept is on disk then, or the error says why it is not. It is
-// safe to call more than once.
+// have ended. A script that has written has a second to end by itself. Data that is kept is on disk then, or the error
+// says why it is not. It is safe to call more than once.
 func (e *Engine) Close() error { return e.Shutdown(context.Background()) }
 
 // Shutdown is Close that does not wait for a last snapshot longer than ctx. The

@@ -61,8 +61,8 @@ const (
 	// stepsPerLetIn is a few milliseconds, usPerLetIn is five.
 	stepsPerLetIn = 1 << 17
 	usPerLetIn    = 5000
-	// longestAtCloseMs is how long a script may run on when the engine is closed: what is ended in its middle has
-	// written half of what it was to write.
+	// longestAtCloseMs is how long a script that has written may run on when the engine is closed: what is ended in
+	// its middle has written half of what it was to write. One that has not ends at once.
 	longestAtCloseMs = 1000
 	// longestLoadMs is how long the text of a library may run.
 	longestLoadMs = 500
@@ -153,7 +153,7 @@ func (m *Machine) Interrupt(steps int) (stop string) {
 	ranMs := max((nowUs-r.startedUs)/1000, r.steps/stepsPerMs)
 	threshold := m.busyReplyMs
 	switch {
-	case r.killed, closing && ranMs >= longestAtCloseMs:
+	case r.killed, closing && (!r.wrote || ranMs >= longestAtCloseMs):
 		return killedText
 	case r.loading && ranMs > longestLoadMs:
 		return "FUNCTION LOAD timeout"
