@@ -28,9 +28,9 @@ func check(err error) {
 }
 
 // openQueue opens a queue on an engine of its own. What it returns besides closes both.
-func openQueue() (*queue.Queue, func()) {
+func openQueue(settings ...queue.Setting) (*queue.Queue, func()) {
 	box := sure(embedded.Open(""))
-	q := sure(box.Queue("app"))
+	q := sure(box.Queue("app", settings...))
 	return q, func() { check(errors.Join(q.Close(), box.Close())) }
 }
 
