@@ -150,27 +150,16 @@ func ExampleJob_Context() {
 	q, end := openQueue()
 	defer end()
 
-	sure(q.EnqueueMany(ctx, SendMail.With(Mail{To: "ann"}, queue.ID("ann")), SendMail.With(Mail{To: "bob"}, queue.ID("bob"))))
+	sure(q.EnqueueMany(ctx, SendMail.With(Mail{To: "ann"}), SendMail.With(Mail{To: "bob"})))
 	w := q.Worker("w", queue.Slots(2))
-	SendMail.HandleBatch(w, 2, time.Hour, func(ctx context.Context, jobs []*queue.Job[Mail]) []queue.Outcome[Receipt] {
-		check(q.Cancel(ctx, "ann has left", "ann"))
-		for _, j := range jobs {
-			if j.ID == "ann" {
-				<-j.Context().Done()
-			}
-		}
-		outcomes := make([]queue.Outcome[Receipt], len(jobs))
-		for i, j := range jobs {
-			outcomes[i].Err = j.Context().Err()
-		}
-		return outcomes
+	SendMail.HandleBatch(w, 2, time.Hour, func(_ context.Context, jobs []*queue.Job[Mail]) []queue.Outcome[Receipt] {
+		check(q.Cancel(ctx, "the order was withdrawn", jobs[0].ID))
+		<-jobs[0].Context().Done()
+		return []queue.Outcome[Receipt]{{Err: jobs[0].Context().Err()}, {Err: jobs[1].Context().Err()}}
 	})
 	workAll(q, w)
-	fmt.Println(sure(q.Look(ctx, "ann")).State)
-	fmt.Println(sure(q.Look(ctx, "bob")).State)
-	// Output:
-	// canceled
-	// done
+	fmt.Println(sure(q.Count(ctx, queue.Filter{State: queue.Canceled})), "canceled,", sure(q.Count(ctx, queue.Filter{State: queue.Done})), "done")
+	// Output: 1 canceled, 1 done
 }
 
 // The log is kept with the job.

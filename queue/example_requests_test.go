@@ -108,14 +108,19 @@ func ExampleEnqueuer() {
 	keyed := func(next queue.Enqueuer) queue.Enqueuer {
 		return func(ctx context.Context, requests []queue.Request) ([]queue.ManyOutcome, error) {
 			outcomes := make([]queue.ManyOutcome, len(requests))
+			var with []queue.Request
+			var places []int
 			for i, r := range requests {
 				if outcomes[i].Err = errNoKey; r.Key() != "" {
-					one, err := next(ctx, []queue.Request{r})
-					if err != nil {
-						return outcomes[:i], err
-					}
-					outcomes[i] = one[0]
+					with, places = append(with, r), append(places, i)
 				}
+			}
+			told, err := next(ctx, with)
+			if err != nil {
+				return nil, err // which holds for all that have no outcome
+			}
+			for i, o := range told {
+				outcomes[places[i]] = o
 			}
 			return outcomes, nil
 		}
