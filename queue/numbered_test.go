@@ -60,6 +60,8 @@ func TestANumberedCallCountsOnce(t *testing.T) {
 				t.Errorf("call %d: got %v", number, err)
 			}
 		}
+		must(t, call(5)) // there is nothing that could count twice
+		must(t, call(5))
 		must(t, call(4, b))
 		if ttl := server.PTTL(ctx, "signalbox:queue:{app}:producer:sequence:s").Val(); ttl != -1 {
 			t.Errorf("the sequence is forgotten in %v", ttl)

@@ -389,6 +389,9 @@ func (s *system) schedule(*rapid.T) {
 		}
 		next := s.m.ms() + int64(s.draw(1, 20000, "next in ms"))
 		items := s.drawItems(2)
+		if s.chance(2, "a tick that was there before") {
+			items[0].ID = name + "@1"
+		}
 		done, err := s.EnqueueTick(s.ctx(), tick, next, items)
 		var want bool
 		s.told(func() { want = s.m.tick(name, tick.Ms, next, items) })
@@ -544,8 +547,10 @@ func agreesWithModel(t *testing.T, make func(name string) ground) {
 		run++
 		name := fmt.Sprint("model ", run)
 		g := make(name)
-		s := &system{ground: g, t: t, name: name, m: newModel(), calls: map[string]int64{}, last: map[string]*Report{},
-			numbered: map[string]*sequence{}}
+		s := &system{
+			ground: g, t: t, name: name, m: newModel(), calls: map[string]int64{}, last: map[string]*Report{},
+			numbered: map[string]*sequence{},
+		}
 		var err error
 		s.Store, err = New(g, name, "producer", time.Second)
 		s.must(err)
