@@ -189,7 +189,8 @@ func (e *PastError) Error() string {
 // EnqueueNumbered adds jobs, at most MaxCall, in one call that counts once however often it is made, and by whom: the queue
 // remembers the number of a sequence's last call for good. The same number again has to bring the same jobs, and is answered as
 // before; a smaller one gets a *PastError. Numbers grow from 1 on and may have gaps. It is for whoever reads jobs from
-// a place that keeps its own count, and may die between enqueueing them and noting that.
+// a place that keeps its own count, and may die between enqueueing them and noting that. A call without jobs does nothing, and
+// takes no number.
 //
 // When it returns another error, nobody knows whether the jobs were taken in: make the same call again.
 func (q *Queue) EnqueueNumbered(ctx context.Context, sequence string, number int64, requests ...Request) ([]ManyOutcome, error) {
@@ -200,7 +201,7 @@ func (q *Queue) EnqueueNumbered(ctx context.Context, sequence string, number int
 
 func (q *Queue) enqueueNumbered(ctx context.Context, sequence string, number int64, requests []Request) ([]ManyOutcome, error) {
 	outcomes := make([]ManyOutcome, len(requests))
-	if err := q.checkNumbered(sequence, number, requests); err != nil {
+	if err := q.checkNumbered(sequence, number, requests); err != nil || len(requests) == 0 {
 		return outcomes, err
 	}
 	if err := q.enter(); err != nil {

@@ -60,10 +60,56 @@ func TestANumberedCallCountsOnce(t *testing.T) {
 				t.Errorf("call %d: got %v", number, err)
 			}
 		}
+		must(t, call(5)) // there is nothing that could count twice
+		must(t, call(5))
 		must(t, call(4, b))
 		if ttl := server.PTTL(ctx, "signalbox:queue:{app}:producer:sequence:s").Val(); ttl != -1 {
 			t.Errorf("the sequence is forgotten in %v", ttl)
 		}
+	})
+}
+
+// Its fingerprint is free again as soon as it runs; its id is still the job's.
+func TestAKeptUniqueJobThatRunsIsKnown(t *testing.T) {
+	onEach(t, func(t *testing.T, server redis.UniversalClient) {
+		ctx := within(t)
+		q := open(t, server)
+		kind := queue.Define[string, queue.None]("k")
+		w := q.Worker("w")
+		runs, end := make(chan struct{}, 10), make(chan struct{})
+		kind.Handle(w, func(context.Context, *queue.Job[string]) (queue.None, error) {
+			runs <- struct{}{}
+			<-end
+			return queue.None{}, nil
+		})
+		start(t, w)
+		id, r := kept(t, kind.With("a", queue.Unique("f", queue.Waiting), queue.Retain(time.Hour)))
+		number := int64(0)
+		repeat := func() {
+			t.Helper()
+			number++
+			numbered, err := q.EnqueueNumbered(ctx, "s", number, r)
+			must(t, err)
+			many, err := q.EnqueueMany(ctx, r)
+			must(t, err)
+			for _, o := range append(many, numbered...) {
+				if o.Err != nil || o.ID != id || !o.Duplicate && number > 1 {
+					t.Errorf("call %d: %+v", number, o)
+				}
+			}
+			findings, err := q.Check(ctx, false)
+			must(t, err)
+			if len(findings) > 0 {
+				t.Error(findings)
+			}
+		}
+		repeat()
+		<-runs
+		repeat()
+		close(end)
+		_, err := kind.Job(q, id).Wait(ctx)
+		must(t, err)
+		repeat()
 	})
 }
 

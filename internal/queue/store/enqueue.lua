@@ -5,7 +5,9 @@
 -- have tabs between them: due (ms from now, or "@" and ms), priority, retention, unique states, unique field, after, and of one that is
 -- reserved for whom and until when (as due).
 -- after is "" or mode TAB failure TAB ids with commas: it waits for all or any of them; failure: cancel, hold, go.
--- A unique field of "id" means that the id itself is the caller's, and may be known.
+-- A unique field of "id" means that the id itself is the caller's, and may be known. So may that of any other unique job: whoever
+-- keeps requests may bring one again when its fingerprint is free, and it runs. And that of a tick's, which says which tick it is:
+-- a schedule that is set anew by a clock behind ours comes to the same tick again.
 --
 -- Returns {outcomes, next}: n new, u and the id of the one that is there, s known, p and the id of a parent that failed or
 -- is unknown. A producer makes its calls one after the other and numbers them: the same number again (its reply was lost)
@@ -204,8 +206,9 @@ for i = 7, #ARGV, 4 do
   local reservedFor, reserved
   if terms[2] then delay, priority, retention, uniqueIn, uniqueField, mode, failure, parents, reservedFor, reserved = unpack(terms) end
   local outcome = 'n'
-  if uniqueField == 'id' then
-    if call('HEXISTS', jobs, id) == 1 or call('HEXISTS', ended, id) == 1 or records[id] then outcome = 's' end
+  if (uniqueField ~= '' or schedule ~= '') and (records[id] or call('HEXISTS', jobs, id) == 1 or call('HEXISTS', ended, id) == 1) then
+    outcome = 's'
+  elseif uniqueField == 'id' then
     uniqueField = ''
   elseif uniqueField ~= '' then
     local other = call('HGET', unique, kind .. T .. uniqueField)

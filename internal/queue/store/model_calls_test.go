@@ -75,7 +75,7 @@ func (m *model) enqueue(producer string, call int64, items []Item) ([]Outcome, b
 		}
 	}
 	outcomes := m.takeIn(items)
-	m.calls[producer] = modelCall{call, m.ms() + 900000, outcomes}
+	m.calls[producer] = modelCall{number: call, until: m.ms() + 900000, outcomes: outcomes}
 	return outcomes, true
 }
 
@@ -95,10 +95,10 @@ func (m *model) takeIn(items []Item) []Outcome {
 
 func (m *model) takeOne(item *Item, lanes *[]*modelJob) Outcome {
 	unique := item.UniqueField
+	if m.jobs[item.ID] != nil || m.ended[item.ID] != nil {
+		return Outcome{Known: true}
+	}
 	if unique == "id" {
-		if m.jobs[item.ID] != nil || m.ended[item.ID] != nil {
-			return Outcome{Known: true}
-		}
 		unique = ""
 	} else if unique != "" {
 		field := item.Lane.Kind + "\t" + unique

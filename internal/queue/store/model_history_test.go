@@ -146,11 +146,20 @@ func keysOf(raw func(words ...string) (any, error), queue string) (*Replay, erro
 			set[member] = int64(n)
 		}
 	}
-	value, err := raw("GET", Prefix(queue)+"producer:producer")
-	if value != nil {
-		now.Producers["producer:producer"] = Answered{Text: text(value)}
+	for _, name := range []string{"producer:producer", "producer:sequence:one", "producer:sequence:other"} {
+		value, err := raw("GET", Prefix(queue)+name)
+		if err != nil {
+			return nil, err
+		}
+		ttl, err := raw("PTTL", Prefix(queue)+name)
+		if err != nil {
+			return nil, err
+		}
+		if value != nil {
+			now.Producers[name] = Answered{Text: text(value), For: fmt.Sprint(ttl) == "-1"}
+		}
 	}
-	return now, err
+	return now, nil
 }
 
 // durable is what of it has to agree. What is about workers is not in the history; and what the keys have of times and links when
@@ -183,7 +192,7 @@ func durable(r *Replay, nowUs int64) map[string]string {
 		}
 	}
 	for name, p := range r.Producers {
-		is[name] = p.Text
+		is[name] = fmt.Sprint(p.Text, " for good: ", p.For)
 	}
 	return is
 }

@@ -41,6 +41,7 @@ type system struct {
 	name     string
 	producer int64
 	sent     []Item // of the producer's last call
+	numbered map[string]*sequence
 	items    int
 	seen     []string // lines of the plain list that somebody has seen
 	calls    map[string]int64
@@ -388,6 +389,9 @@ func (s *system) schedule(*rapid.T) {
 		}
 		next := s.m.ms() + int64(s.draw(1, 20000, "next in ms"))
 		items := s.drawItems(2)
+		if s.chance(2, "a tick that was there before") {
+			items[0].ID = name + "@1"
+		}
 		done, err := s.EnqueueTick(s.ctx(), tick, next, items)
 		var want bool
 		s.told(func() { want = s.m.tick(name, tick.Ms, next, items) })
@@ -464,6 +468,7 @@ func (s *system) check(*rapid.T) {
 	slices.Sort(lines)
 	s.agree("Q1: what is seen", slices.Compact(lines), s.m.shown(), nil)
 	s.followHistory()
+	s.checkSequences()
 	stats, err := s.Stats(s.ctx())
 	s.must(err)
 	s.agree("counters", stats.Counters, counted(s.m.counters), nil)
@@ -542,7 +547,10 @@ func agreesWithModel(t *testing.T, make func(name string) ground) {
 		run++
 		name := fmt.Sprint("model ", run)
 		g := make(name)
-		s := &system{ground: g, t: t, name: name, m: newModel(), calls: map[string]int64{}, last: map[string]*Report{}}
+		s := &system{
+			ground: g, t: t, name: name, m: newModel(), calls: map[string]int64{}, last: map[string]*Report{},
+			numbered: map[string]*sequence{},
+		}
 		var err error
 		s.Store, err = New(g, name, "producer", time.Second)
 		s.must(err)
@@ -550,7 +558,8 @@ func agreesWithModel(t *testing.T, make func(name string) ground) {
 		s.offers = rapid.Bool().Draw(t, "offers")
 		s.begin()
 		t.Repeat(map[string]func(*rapid.T){
-			"enqueue": s.enqueue, "enqueue more": s.enqueue, "work": s.work, "work on": s.work, "work again": s.work,
+			"enqueue": s.enqueue, "enqueue more": s.enqueue, "enqueue numbered": s.enqueueNumbered, "forget a sequence": s.forget,
+			"work": s.work, "work on": s.work, "work again": s.work,
 			"work more": s.work, "change": s.change, "configure": s.configure, "wait": s.wait, "schedule": s.schedule,
 			"drain": s.drain, "push": s.push, "take in": s.takeIn, "history": s.beginHistory,
 			"rebuild": s.rebuild,

@@ -118,6 +118,7 @@ type modelTick struct {
 type modelCall struct {
 	number, until int64
 	outcomes      []Outcome
+	ids           string // of a sequence's
 }
 
 func newModel() *model {

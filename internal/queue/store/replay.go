@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -182,7 +183,7 @@ func (r *Replay) write(command, key string, words []string) error {
 			delete(set, member)
 		}
 	case command == "SET" && strings.HasPrefix(key, "producer:") && len(words) > 0:
-		r.Producers[strings.Clone(key)] = Answered{strings.Clone(words[0]), r.Clock, len(words) == 1}
+		r.Producers[strings.Clone(key)] = Answered{strings.Clone(words[0]), r.Clock, !slices.Contains(words[1:], "PX")}
 	default:
 		return fmt.Errorf("a %.20s of %.40s that no version of Signalbox writes", command, key)
 	}
