@@ -20,7 +20,7 @@
 --@include begin
 
 local callNumber, seed = tonumber(ARGV[1]), ARGV[2]
-if callNumber == 1 or ARGV[4] == 'sequence' then sound() end
+if callNumber == 1 or ARGV[4] == 'sequence' and call('EXISTS', producer) == 0 then sound() end
 local nothingDue = call('ZCOUNT', times, '-inf', nowText) == 0 and call('ZCOUNT', endings, '-inf', nowText) == 0
 local someIdle = #call('ZRANGEBYLEX', links, '[i\t', '(i\t\255', 'LIMIT', '0', '1') > 0
 
