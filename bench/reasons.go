@@ -35,7 +35,7 @@ const (
 		"again at once if nobody is quicker, so its shares differ and ours do not."
 	handoffReason = "one client goes on by itself after its release; of ten, another process has to hear that it is its " +
 		"turn and to be woken on the clients' core, which is two steps of the scheduler for each acquire."
-	contendedCPUReason = "an acquire that waits, with its release and the handoff, runs 17 commands in scripts and wakes a " +
+	contendedCPUReason = "an acquire that waits, with its release and the handoff, runs 16 commands in scripts and wakes a " +
 		"process; that is the server's and the client's share of each turn, however long the others wait. Pollers pay by " +
 		"waiting time instead: the longer the hold and the queue, the better the comparison becomes."
 	longestReason = "the aim is ten turns of 1.5 ms. A hold takes 1.04 ms in truth and a handoff a third of one, which is 14 ms for " +

@@ -18,7 +18,7 @@ local wait, claim, terms, owner = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7],
 -- The fast lane: nothing has to be looked for or repaired, there are no terms to keep, and the answer is plain from what
 -- was read.
 if not (mixed or special or selfRecord) and terms == '-' and weight <= stated and (count == 0 or soonest > now)
-  and not (queued and ((seen > 0 and seen <= now) or bars > now)) then
+  and not (queued and ((seen > 0 and seen <= now) or (bars > now and call('ZSCORE', SEEN, '-' .. id)))) then
   local ahead = queued and call('ZCARD', QUEUE) or 0
   local inOneLine = string.find(id, '^[^%s%z]+$') and not string.find(owner, '\n', 1, true)
   if ahead == 0 and held + weight <= stated and (not few or (count < FEW and inOneLine)) then

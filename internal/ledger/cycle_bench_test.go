@@ -73,7 +73,7 @@ func benchCycle(b *testing.B, waiters, limit int) {
 func id(n int) string { return fmt.Sprintf("0123456789abcdef:%d", n) }
 
 // inside is how many commands scripts have run, and for how many us.
-func inside(b *testing.B, client *redis.Client) (calls, us float64) {
+func inside(b testing.TB, client *redis.Client) (calls, us float64) {
 	b.Helper()
 	info, err := client.Info(context.Background(), "commandstats").Result()
 	if err != nil {
@@ -90,4 +90,50 @@ func inside(b *testing.B, client *redis.Client) (calls, us float64) {
 		}
 	}
 	return calls, us
+}
+
+// While an id is barred, because its acquisition was cancelled, everybody else's takes the fast lane still: one command more.
+func TestACancelledAcquisitionCostsOthersOneCommand(t *testing.T) {
+	ctx := context.Background()
+	client := redis.NewClient(&redis.Options{Addr: difftest.Redis(t).Addr})
+	defer client.Close()
+	l := ledger.New(goredis.New(client))
+	resource, err := ledger.NewResource("turns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, released := 0, 0
+	ask := func() {
+		asked++
+		result := l.AcquireAll(ctx, []*ledger.AcquireRequest{{
+			Resource: resource, ID: id(asked), Weight: 1, Limit: 1, TTL: time.Hour, Wait: time.Hour, Claim: time.Hour, Owner: "host 1 turns",
+		}})[0]
+		if result.Err != nil {
+			t.Fatal(result.Err)
+		}
+	}
+	const turns = 100
+	commands := func() float64 {
+		before, _ := inside(t, client)
+		for range turns {
+			ask()
+			released++
+			result := l.ReleaseAll(ctx, []ledger.ReleaseRequest{{Resource: resource, ID: id(released)}})[0]
+			if result.Err != nil || result.Hold != ledger.Held {
+				t.Fatalf("release %d: %+v", released, result)
+			}
+		}
+		after, _ := inside(t, client)
+		return (after - before) / turns
+	}
+	for range 10 {
+		ask()
+	}
+	plain := commands()
+	if _, err := l.Cancel(ctx, resource, "0123456789abcdef:gone", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if barred := commands(); barred > plain+1.5 {
+		t.Errorf("a contended turn runs %.2f commands while an id is barred, and %.2f otherwise", barred, plain)
+	}
 }

@@ -107,7 +107,7 @@ func spent(b *testing.B, client *redis.Client) [2]float64 {
 	return us
 }
 
-func number(b *testing.B, text string) float64 {
+func number(b testing.TB, text string) float64 {
 	b.Helper()
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {

@@ -44,7 +44,8 @@
 -- A key of the wrong type stops a transition before it has changed anything (Redis does not roll scripts back): the keys
 -- that it writes are read before, or written first.
 -- FREES: on a server whose memory is full a script may write what needs memory only after something that needs none. What
--- ends leases begins with such a write, for the compact form has no other: there is no `queue` in it.
+-- ends leases begins with such a write, for the compact form has no other: there is no `queue` in it; or it makes do without
+-- the write that was refused.
 -- The field is named `clock` because version 2 stops there: it cannot read this as a clock, and writes nothing.
 -- Numbers are made text by %d, which a server does several times faster than %.0f or its own conversion.
 -- held and count sum up the records so that nobody has to read them all; where they disagree with LEASES, repair.

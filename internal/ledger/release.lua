@@ -38,13 +38,19 @@ if selfRecord and not (few or mixed or special) and soonest > now and not (queue
     plain = nextWeight and (since + claim > now or (heard > now and heard % 1 == 0)) and lives >= now + claim + TAIL
       and held - weight + nextWeight <= tonumber(stated) and held - weight + nextWeight >= most
   end
-  if plain and call('ZREM', LEASES, id) == 1 then
-    local alone, expires = count == 1, nil
+  -- The next lease is written first, so that LEASES is never empty and keeps its expiry; without memory, after: FREES.
+  local expires = nextID and plain and now + claim
+  local placed = expires and redis.pcall('ZADD', LEASES, 'NX', format('%d', expires), nextID)
+  if plain and placed ~= 0 and call('ZREM', LEASES, id) == 1 then
+    local alone = count == 1
     held, count = held - weight, count - 1
     if nextID then
-      token, expires = math.max(token + 1, nowUs), now + claim
+      token = math.max(token + 1, nowUs)
       held, count, ends = held + nextWeight, count + 1, alone and expires or math.max(ends, expires)
-      call('ZADD', LEASES, format('%d', expires), nextID)
+      if placed ~= 1 then
+        call('ZADD', LEASES, format('%d', expires), nextID)
+        call('PEXPIRE', LEASES, format('%d', lives - now))
+      end
       call('ZREM', QUEUE, nextID)
       if heard > 0 then
         call('ZREM', SEEN, nextID)
@@ -59,14 +65,12 @@ if selfRecord and not (few or mixed or special) and soonest > now and not (queue
     call('HSET', STATE, 'clock', format(FULL, clock[1], clockAhead, token, held, count, ends, soonest, limit, lives, 0),
       nextID, format('L %s %d %d %s - %s', nextWeight, token, now, nextTTL, owner))
     call('HDEL', STATE, id)
-    if alone then
-      call('PEXPIRE', LEASES, format('%d', lives - now))
-    else
-      call('PEXPIRE', LEASES, format('%d', lives - now), 'NX') -- the others may have been lost
-    end
 --@include tell.lua
     tell(nextID, format('grant %s %d %d %s', nextID, token, now, claim))
     return HELD
+  end
+  if placed == 1 then
+    call('ZREM', LEASES, nextID) -- the lease was lost, and the queue does not say who is next then
   end
 end
 
