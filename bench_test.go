@@ -136,3 +136,31 @@ func contend(b *testing.B, n int, hold time.Duration) {
 	b.ReportMetric(float64(most)/float64(max(least, 1)), "max/min")
 	b.ReportMetric(float64(sent.n.Load())/float64(b.N), "commands/turn")
 }
+
+// BenchmarkLocalHandoff has 100 goroutines of one Box take turns on one mutex, up to 100 of them on one lease.
+func BenchmarkLocalHandoff(b *testing.B) {
+	client := redis.NewClient(&redis.Options{Addr: difftest.Redis(b).Addr, MaxRetries: -1, ContextTimeoutEnabled: true})
+	defer client.Close()
+	box := signalbox.New(client)
+	defer box.Close()
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var workers sync.WaitGroup
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range 100 {
+		workers.Go(func() {
+			for left.Add(-1) >= 0 {
+				lease, err := box.Mutex("bench").Acquire(context.Background(), signalbox.LocalHandoff(100))
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				if err := lease.Release(context.Background()); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
