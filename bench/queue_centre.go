@@ -61,7 +61,7 @@ func (q *signalboxQueuer) agent(i int, talk func(ctx context.Context)) *queue.Wo
 	return w
 }
 
-// answered is a hook that counts the calls of a client that were answered. It says when there were so many.
+// answered is a hook that counts the calls of workers that were answered, some of them together. It says when there were so many.
 type answered struct {
 	left atomic.Int64
 	all  chan struct{}
@@ -76,8 +76,16 @@ func (a *answered) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 func (a *answered) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
-		if err == nil && (cmd.Name() == "evalsha" || cmd.Name() == "eval") && a.left.Add(-1) == 0 {
-			close(a.all)
+		if reply, ok := cmd.(interface{ Val() any }); ok && err == nil && (cmd.Name() == "evalsha" || cmd.Name() == "eval") {
+			n := int64(1)
+			if answers, _ := reply.Val().([]any); len(answers) > 0 {
+				if _, together := answers[0].([]any); together {
+					n = int64(len(answers))
+				}
+			}
+			if left := a.left.Add(-n); left <= 0 && left+n > 0 {
+				close(a.all)
+			}
 		}
 		return err
 	}

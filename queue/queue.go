@@ -26,10 +26,6 @@ const DefaultLease = 15 * time.Second
 // answerWithin is for how long a server may take to answer.
 const answerWithin = 5 * time.Second
 
-// callsMost is how many calls the workers of a Queue make at once. Where thousands log in at the same moment, the others would wait
-// for a connection of the client, and take it for a failure if they wait for long.
-const callsMost = 16
-
 // Queue is a door to one queue. It may be used by any number of goroutines; a process needs one.
 //
 // mu is its only lock, and that of its producer and of those who wait for jobs. Workers have one of their own; the two are
@@ -43,7 +39,6 @@ type Queue struct {
 	lease       time.Duration
 	ids         atomic.Int64
 	observers   observers
-	calls       chan struct{} // has one for each call of a worker that is under way
 
 	closing  chan struct{} // closed by Close: callers give up
 	stopping context.Context
@@ -56,6 +51,8 @@ type Queue struct {
 	producer  producer
 	workers   map[string]*Worker
 	waits     map[string][]chan news
+	calling   int       // calls of workers that are under way
+	callers   []*caller // wait for theirs
 }
 
 // Open connects to the servers behind a URL, as signalbox.Open does, and makes sure that they can be worked with.
@@ -88,7 +85,6 @@ func New(client redis.UniversalClient, name string, settings ...Setting) (*Queue
 	q := &Queue{
 		name: name, process: rand.Text()[:16], transport: t, lease: DefaultLease, closing: make(chan struct{}),
 		stopping: stopping, stop: stop, workers: make(map[string]*Worker), waits: make(map[string][]chan news),
-		calls: make(chan struct{}, callsMost),
 	}
 	if t.Sharded() {
 		q.process = ledger.Sharded + q.process

@@ -382,22 +382,14 @@ func (w *Worker) startAnew(s *session) {
 	w.ring()
 }
 
-// ask makes a call, when fewer than callsMost of the queue's workers make one.
+// ask makes a call.
 func (w *Worker) ask(ctx context.Context, s *session) (report *store.Report, reported int, answer *store.Answer, sent time.Time, err error) {
-	select {
-	case w.queue.calls <- struct{}{}:
-		defer func() { <-w.queue.calls }()
-	case <-ctx.Done():
-		err = fmt.Errorf("work %q: %w: %d calls of other workers were not answered", w.queue.name, context.Cause(ctx), callsMost)
-		return nil, 0, nil, sent, err
-	}
 	report, reported = w.report(s)
 	pages := w.takeNotes()
 	for _, p := range pages {
 		report.Done = append(slices.Clip(report.Done), p.note)
 	}
-	sent = time.Now()
-	answer, err = w.queue.store.Work(ctx, report)
+	answer, sent, err = w.queue.call(ctx, report)
 	answered(pages, err == nil)
 	return report, reported, answer, sent, err
 }
@@ -418,7 +410,7 @@ func (w *Worker) exchange(ctx context.Context, s *session) error {
 	next := w.queue.lease / 3
 	w.mu.Lock()
 	w.full = w.full || answer.More
-	if s.register || answer.More || len(answer.Claims) == store.MostClaims {
+	if s.register || answer.More || report.Want > 0 && len(answer.Claims) == report.Want {
 		w.ring() // the first call claims nothing, and one brings so many and no more
 	}
 	s.call, s.register = s.call+1, false

@@ -28,6 +28,8 @@ func BenchmarkCall(b *testing.B) {
 		{"work 50", func(b *testing.B, r *rig) { r.work(b, 50) }},
 		{"work 100", func(b *testing.B, r *rig) { r.work(b, 100) }},
 		{"heartbeat", func(b *testing.B, r *rig) { r.work(b, 0) }},
+		{"log in", func(b *testing.B, r *rig) { r.logInTogether(b, 1) }},
+		{"log in, 32 together", func(b *testing.B, r *rig) { r.logInTogether(b, 32) }},
 		{"100 due", func(b *testing.B, r *rig) { r.due(b) }},
 		{"enqueue to idle, and done", func(b *testing.B, r *rig) { r.handOver(b) }},
 	} {
@@ -170,6 +172,28 @@ func (r *rig) work(b *testing.B, n int) {
 		}
 	}
 	r.tell(b, "job", b.N*max(n, 1))
+}
+
+// logInTogether has agents log in, n at a time: with their second call they are idle.
+func (r *rig) logInTogether(b *testing.B, n int) {
+	must(b, r.Configure(b.Context(), "placement", "longest"))
+	r.begin(b)
+	for i := range b.N {
+		for call := range int64(2) {
+			reports := make([]*Report, n)
+			for j := range reports {
+				reports[j] = anAgent(fmt.Sprint("process/", i*n+j), call+1)
+			}
+			var err error
+			if n == 1 {
+				_, err = r.Work(b.Context(), reports[0])
+			} else {
+				_, err = r.WorkTogether(b.Context(), reports)
+			}
+			must(b, err)
+		}
+	}
+	r.tell(b, "log-in", b.N*n)
 }
 
 // due has 100 delayed jobs come to their turn in each call of a worker that has no room.

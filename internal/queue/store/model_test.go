@@ -22,7 +22,7 @@ import (
 var (
 	eachKey    = map[bool]string{true: "\te", false: "\ty\t*"}[strings.Contains(prelude, `'limit\te'`)]
 	seesToTick = func(state string) bool {
-		return state == "online" || state != "gone" && strings.Contains(workText, "if state ~= 'gone' then\n  for _, name")
+		return state == "online" || state != "gone" && strings.Contains(workText, "if state ~= 'gone' then\n    for _, name")
 	}
 )
 

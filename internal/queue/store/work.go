@@ -57,6 +57,47 @@ type Answer struct {
 
 // Work makes a worker's call.
 func (s *Store) Work(ctx context.Context, r *Report) (*Answer, error) {
+	reply, err := s.run(ctx, "work", workScript, r.words())
+	if err != nil {
+		return nil, err
+	}
+	answer, ok := parseAnswer(reply)
+	if !ok {
+		return nil, s.unexpected("work", reply)
+	}
+	return answer, nil
+}
+
+// WorkTogether makes the calls of several workers in one, as if they came one after the other at the same moment. The answers
+// stand in the order of the reports. One that is nil was refused: a later call of that worker was answered.
+func (s *Store) WorkTogether(ctx context.Context, reports []*Report) ([]*Answer, error) {
+	args := []any{""}
+	for _, r := range reports {
+		words := r.words()
+		args = append(append(args, len(words)), words...)
+	}
+	reply, err := s.run(ctx, "work", workScript, args)
+	if err != nil {
+		return nil, err
+	}
+	if len(reply) != len(reports) {
+		return nil, s.unexpected("work", reply)
+	}
+	answers := make([]*Answer, len(reply))
+	for i, value := range reply {
+		words, ok := value.([]any)
+		if ok && len(words) == 1 && words[0] == "late" {
+			continue
+		}
+		if answers[i], ok = parseAnswer(words); !ok {
+			return nil, s.unexpected("work", reply)
+		}
+	}
+	return answers, nil
+}
+
+// words are the arguments of a call.
+func (r *Report) words() []any {
 	inventory := "-"
 	if r.Inventory != nil {
 		inventory = strings.Join(r.Inventory, ",")
@@ -68,15 +109,7 @@ func (s *Store) Work(ctx context.Context, r *Report) (*Answer, error) {
 	args := make([]any, 0, 13+5*len(r.Done))
 	args = append(args, r.Worker, number(r.Call), seed(r.Call), r.terms(), r.State, r.Room, r.Tags, r.Kinds, r.Info, r.Want,
 		register, inventory)
-	reply, err := s.run(ctx, "work", workScript, doneWords(args, r.Done))
-	if err != nil {
-		return nil, err
-	}
-	answer, ok := parseAnswer(reply)
-	if !ok {
-		return nil, s.unexpected("work", reply)
-	}
-	return answer, nil
+	return doneWords(args, r.Done)
 }
 
 // terms are how long the worker is believed in, how it takes jobs, and its name: lease ms, and if there is more TAB offer ms, a
