@@ -1,11 +1,13 @@
 package queue_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -59,7 +61,7 @@ func BenchmarkDrain(b *testing.B) {
 			}
 			enqueued := time.Since(begun)
 			b.ReportMetric(float64(b.N)/enqueued.Seconds(), "enqueued/s")
-			middle := cpuOf(b, client)
+			middle, called := cpuOf(b, client), callsOf(b, client)
 			b.ReportMetric(float64((middle-before).Microseconds())/float64(b.N), "server-µs/enqueue")
 			b.ReportMetric(usedMemory(b, client)/float64(b.N), "bytes/job")
 			var ran atomic.Int64
@@ -80,6 +82,40 @@ func BenchmarkDrain(b *testing.B) {
 			stop()
 			must(b, <-ended)
 			b.ReportMetric(float64((cpuOf(b, client)-middle).Microseconds())/float64(b.N), "server-µs/job")
+			b.ReportMetric((callsOf(b, client)-called)/float64(b.N), "calls/job")
+		})
+	}
+}
+
+// BenchmarkEnqueue has goroutines enqueue one job at a time, of one process: they share calls.
+func BenchmarkEnqueue(b *testing.B) {
+	for _, goroutines := range []int{1, 10} {
+		b.Run(fmt.Sprint(goroutines, " goroutines"), func(b *testing.B) {
+			client := redis.NewClient(&redis.Options{
+				Addr: difftest.Redis(b).Addr, MaxRetries: -1, ContextTimeoutEnabled: true,
+				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+			})
+			defer client.Close()
+			q, err := queue.New(client, "bench")
+			must(b, err)
+			defer q.Close()
+			before, called := cpuOf(b, client), callsOf(b, client)
+			b.ResetTimer()
+			var all sync.WaitGroup
+			for i := range goroutines {
+				all.Go(func() {
+					for range (b.N + i) / goroutines {
+						if _, err := note.Enqueue(b.Context(), q, ""); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64((cpuOf(b, client)-before).Microseconds())/float64(b.N), "server-µs/job")
+			b.ReportMetric((callsOf(b, client)-called)/float64(b.N), "calls/job")
 		})
 	}
 }
@@ -156,11 +192,15 @@ func usedMemory(b *testing.B, client *redis.Client) float64 {
 	return infoField(b, client, "memory", "used_memory_dataset:")
 }
 
+// callsOf is how many scripts clients have called.
+func callsOf(b *testing.B, client *redis.Client) float64 { return infoField(b, client, "commandstats", "cmdstat_evalsha:calls=") }
+
 func infoField(b *testing.B, client *redis.Client, section, field string) float64 {
 	text := client.Info(b.Context(), section).Val()
 	_, rest, _ := strings.Cut(text, field)
 	value, _, _ := strings.Cut(rest, "\r\n")
-	n, err := strconv.ParseFloat(value, 64)
+	value, _, _ = strings.Cut(value, ",")
+	n, err := strconv.ParseFloat(cmp.Or(value, "0"), 64)
 	must(b, err)
 	return n
 }

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -54,21 +55,22 @@ func (q *Queue) EnqueueMany(ctx context.Context, requests ...Request) ([]ManyOut
 
 func (q *Queue) enqueueMany(ctx context.Context, meta string, requests []Request) ([]ManyOutcome, error) {
 	outcomes := make([]ManyOutcome, len(requests))
-	var items []store.Item
-	var places []int
+	items, places := make([]store.Item, 0, len(requests)), make([]int, 0, len(requests))
 	own := ownIDs(requests)
-	for i, r := range requests {
+	for i := range requests {
+		r := &requests[i]
 		if outcomes[i].Err = r.err; r.err == nil {
 			outcomes[i].Err = r.parentsFirst(own, i)
 		}
 		if outcomes[i].Err != nil {
 			continue
 		}
-		if r.item.ID == "" {
-			r.item.ID = q.newID()
-		}
-		r.item.Rest = withMeta(meta, r.item.Rest)
 		items, places = append(items, r.item), append(places, i)
+		item := &items[len(items)-1]
+		if item.ID == "" {
+			item.ID = q.newID()
+		}
+		item.Rest = withMeta(meta, item.Rest)
 	}
 	for start := 0; start < len(items); {
 		end, bytes := start, 0
@@ -102,9 +104,9 @@ func outcomeOf(item *store.Item, o store.Outcome) ManyOutcome {
 // ownIDs says where jobs with ids of their own stand first.
 func ownIDs(requests []Request) map[string]int {
 	own := map[string]int{}
-	for i, r := range slices.Backward(requests) {
-		if r.item.ID != "" {
-			own[r.item.ID] = i
+	for i := len(requests) - 1; i >= 0; i-- {
+		if id := requests[i].item.ID; id != "" {
+			own[id] = i
 		}
 	}
 	return own
@@ -204,6 +206,7 @@ func (q *Queue) produce() {
 			}
 			close(b.done)
 		}
+		runtime.Gosched() // whoever has an answer may want more, and then the next call has it
 	}
 }
 
@@ -222,8 +225,13 @@ func (q *Queue) nextCall(over bool) (taken []*batch, items []store.Item, number 
 			break
 		}
 		p.queued = p.queued[1:]
-		if !b.gone {
-			taken, items, bytes = append(taken, b), append(items, b.items...), bytes+size
+		if b.gone {
+			continue
+		}
+		if taken, bytes = append(taken, b), bytes+size; items == nil {
+			items = slices.Clip(b.items)
+		} else {
+			items = append(items, b.items...)
 		}
 	}
 	if taken == nil {
