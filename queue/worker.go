@@ -470,7 +470,7 @@ func (w *Worker) report(s *session) (*store.Report, int) {
 		Kinds: w.kinds, Info: w.info, Register: s.register, Done: w.firstReports(), Name: nameOnServer(w.name), OfferFor: w.offerFor, Stays: w.stays,
 	}
 	if w.state == "online" {
-		r.Want = store.MostClaims
+		r.Want = w.want()
 	}
 	if w.full || s.failures > 0 || len(r.Done) == 0 || time.Since(s.told) > w.queue.lease/3 {
 		r.Inventory = []string{}
@@ -482,6 +482,19 @@ func (w *Worker) report(s *session) (*store.Report, int) {
 		}
 	}
 	return r, len(r.Done)
+}
+
+// want is how many jobs a call is to bring: of a worker with many slots half of what it can hold, so that it runs the one half
+// while the server sees to the other.
+func (w *Worker) want() int {
+	slots := 0
+	for _, n := range w.capacity {
+		slots += n
+	}
+	if slots < 20 {
+		return store.MostClaims
+	}
+	return min(slots/2, store.MostClaims)
 }
 
 // firstReports are those that go into one call.
