@@ -193,7 +193,9 @@ func usedMemory(b *testing.B, client *redis.Client) float64 {
 }
 
 // callsOf is how many scripts clients have called.
-func callsOf(b *testing.B, client *redis.Client) float64 { return infoField(b, client, "commandstats", "cmdstat_evalsha:calls=") }
+func callsOf(b *testing.B, client *redis.Client) float64 {
+	return infoField(b, client, "commandstats", "cmdstat_evalsha:calls=")
+}
 
 func infoField(b *testing.B, client *redis.Client, section, field string) float64 {
 	text := client.Info(b.Context(), section).Val()

@@ -27,6 +27,11 @@ func BenchmarkCall(b *testing.B) {
 		{"work 1", func(b *testing.B, r *rig) { r.work(b, 1) }},
 		{"work 50", func(b *testing.B, r *rig) { r.work(b, 50) }},
 		{"work 100", func(b *testing.B, r *rig) { r.work(b, 100) }},
+		{"work 50, 1000 keys limited to 2", func(b *testing.B, r *rig) {
+			must(b, r.Configure(b.Context(), "limit\te", "2"))
+			r.keys = 1000
+			r.work(b, 50)
+		}},
 		{"heartbeat", func(b *testing.B, r *rig) { r.work(b, 0) }},
 		{"log in", func(b *testing.B, r *rig) { r.logInTogether(b, 1) }},
 		{"log in, 32 together", func(b *testing.B, r *rig) { r.logInTogether(b, 32) }},
@@ -49,6 +54,7 @@ type rig struct {
 	client   *redis.Client
 	calls    int64
 	produced int
+	keys     int // of jobs; 0: they have none
 	report   Report
 	wall     time.Time
 	cpu      float64
@@ -112,6 +118,9 @@ func (r *rig) add(b *testing.B, n int) {
 	for i := range items {
 		r.produced++
 		items[i] = Item{ID: "producer12" + strconv.Itoa(r.produced), Lane: Lane{Kind: "note"}, Rest: `{"codec":"json"} ""`}
+		if r.keys > 0 {
+			items[i].Lane.Key = strconv.Itoa(r.produced % r.keys)
+		}
 	}
 	_, err := r.Enqueue(b.Context(), r.calls, items)
 	must(b, err)
