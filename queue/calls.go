@@ -11,8 +11,9 @@ import (
 )
 
 // The calls of a Queue's workers. As long as few are under way each worker makes its own. Where thousands log in at the same
-// moment, the others wait, and whoever ends a call has a goroutine make theirs: those that report nothing go together, since most
-// of what such a call costs is the call itself. What a worker says is written down before it waits. It may have changed by the
+// moment, the others wait here (they would wait for a connection of the client, and take it for a failure if it took long), and
+// whoever ends a call has a goroutine make theirs: those that report nothing go together, since most of what such a call costs
+// is the call itself. What a worker says is written down before it waits. It may have changed by the
 // time it is sent, as it may while a call is on its way.
 const (
 	callsMost    = 16 // under way at once
