@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-io/signalbox/internal/acquisition"
 	"github.com/signalbox-io/signalbox/internal/address"
+	"github.com/signalbox-io/signalbox/internal/leaseclock"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 	"github.com/signalbox-io/signalbox/internal/queue/store"
 	"github.com/signalbox-io/signalbox/internal/transport"
@@ -41,6 +42,7 @@ type Queue struct {
 	transport   transport.Transport
 	closeClient func() error
 	lease       time.Duration
+	clock       *leaseclock.Clock
 	ids         atomic.Int64
 	observers   observers
 	calls       chan struct{} // has one for each call of a worker that is under way
@@ -53,6 +55,7 @@ type Queue struct {
 	mu        sync.Mutex
 	closed    bool
 	listening bool
+	watching  bool // for sleep
 	producer  producer
 	workers   map[string]*Worker
 	waits     map[string][]chan news
@@ -86,7 +89,7 @@ func New(client redis.UniversalClient, name string, settings ...Setting) (*Queue
 	stopping, stop := context.WithCancel(context.Background())
 	t := goredis.New(client)
 	q := &Queue{
-		name: name, process: rand.Text()[:16], transport: t, lease: DefaultLease, closing: make(chan struct{}),
+		name: name, process: rand.Text()[:16], transport: t, lease: DefaultLease, clock: leaseclock.New(), closing: make(chan struct{}),
 		stopping: stopping, stop: stop, workers: make(map[string]*Worker), waits: make(map[string][]chan news),
 		calls: make(chan struct{}, callsMost),
 	}
