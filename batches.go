@@ -61,7 +61,7 @@ func (b *Box) dispatch(sends []sending) {
 
 // sendBatch makes calls of one kind, and tells the lives what became of them.
 func (b *Box) sendBatch(call acquisition.Call, batch []sending) {
-	ctx, sent := b.stopping, b.clock.now()
+	ctx, sent := b.stopping, b.clock.Now()
 	switch call {
 	case acquisition.CallAcquire:
 		requests := make([]*ledger.AcquireRequest, len(batch))
@@ -167,7 +167,7 @@ func (b *Box) name(ctx context.Context, parts [][]sending) {
 	if len(parts) == 0 {
 		return
 	}
-	sent := b.clock.now()
+	sent := b.clock.Now()
 	requests := make([]ledger.HeartbeatRequest, len(parts))
 	for i, part := range parts {
 		requests[i] = ledger.HeartbeatRequest{Resource: permitOf(part[0]).resource, Claim: b.claim, Process: b.process}
@@ -202,7 +202,7 @@ func kept(r *ledger.HeartbeatResult, j int) reply {
 func (b *Box) dispatchRenewals(batch []sending) {
 	b.mu.first.Lock()
 	patience := make(map[*life]time.Duration, len(batch))
-	for now, i := b.clock.now(), 0; i < len(batch); i++ {
+	for now, i := b.clock.Now(), 0; i < len(batch); i++ {
 		l := batch[i].life
 		patience[l] = patienceFor(l.machine.Deadline().Sub(now), b.claim)
 	}
@@ -245,7 +245,7 @@ func (b *Box) renew(batch []sending, patience time.Duration) {
 	}
 	ctx, done := context.WithTimeout(b.stopping, patience)
 	defer done()
-	sent := b.clock.now()
+	sent := b.clock.Now()
 	replies := make([]reply, 0, len(batch))
 	for i, result := range b.renewals.RenewAll(ctx, requests) {
 		for j := range requests[i].Leases {

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/signalbox-io/signalbox/internal/acquisition"
+	"github.com/signalbox-io/signalbox/internal/leaseclock"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 	"github.com/signalbox-io/signalbox/internal/transport"
 	"github.com/signalbox-io/signalbox/internal/transport/goredis"
@@ -39,7 +40,7 @@ type Box struct {
 	owner       string
 	err         error // what is wrong with the options: every call reports it
 	claim       time.Duration
-	clock       *clock
+	clock       *leaseclock.Clock
 	observers   []func(Observation)
 
 	acquisitions atomic.Uint64
@@ -104,7 +105,7 @@ func init() { transport.NewBox = newOver }
 func newOver(t transport.Transport, options ...Option) *Box {
 	stopping, stop := context.WithCancel(context.Background())
 	b := &Box{
-		transport: t, process: rand.Text()[:16], owner: thisProcess(), claim: DefaultClaim, clock: newClock(),
+		transport: t, process: rand.Text()[:16], owner: thisProcess(), claim: DefaultClaim, clock: leaseclock.New(),
 		closing: make(chan struct{}), stopping: stopping, stop: stop,
 		ring: make(chan struct{}, 1), lives: make(map[string]*life), relays: make(map[relayKey]*relay),
 	}
@@ -147,7 +148,7 @@ func (b *Box) Close() error {
 	defer close(b.closed)
 	close(b.closing)
 	var out outbox
-	now := b.clock.now()
+	now := b.clock.Now()
 	for _, l := range b.lives {
 		b.step(l, now, acquisition.Event{What: acquisition.Close}, &out)
 	}

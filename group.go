@@ -186,7 +186,7 @@ func (g *group) cancel(ctx context.Context, b *Box, bar time.Duration) reply {
 
 // granted begins a life for each lease. Called with the box's mu held.
 func (g *group) granted(b *Box, l *life) outcome {
-	terms, arrives := *l.machine.Terms(), l.machine.Arrives(b.clock.now())
+	terms, arrives := *l.machine.Terms(), l.machine.Arrives(b.clock.Now())
 	terms.Passing = false
 	var all []*Lease
 	for i, place := range g.asked.Places {

@@ -82,7 +82,7 @@ func (b *Box) backoff(failures int) time.Duration {
 func (b *Box) receive(event transport.Event) {
 	var out outbox
 	b.mu.first.Lock()
-	now := b.clock.now()
+	now := b.clock.Now()
 	if event.Subscribed && b.shards != nil {
 		for l := range b.hearers[event.Channel] {
 			b.step(l, now, acquisition.Event{What: acquisition.Listening}, &out)

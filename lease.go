@@ -101,10 +101,10 @@ func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
 // Deadline has passed itself.
 func (l *Lease) Err() error {
 	b := l.box
-	b.clock.refresh()
+	b.clock.Refresh()
 	var out outbox
 	b.mu.Lock()
-	if now := b.clock.now(); !l.ended && now >= l.life.machine.Deadline() {
+	if now := b.clock.Now(); !l.ended && now >= l.life.machine.Deadline() {
 		b.step(l.life, now, acquisition.Event{What: acquisition.Tick}, &out)
 	}
 	cause := l.cause
@@ -118,9 +118,9 @@ func (l *Lease) Deadline() time.Time {
 	l.box.mu.Lock()
 	defer l.box.mu.Unlock()
 	if l.ended {
-		return l.box.clock.time(l.deadline)
+		return l.box.clock.Time(l.deadline)
 	}
-	return l.box.clock.time(l.life.machine.Deadline())
+	return l.box.clock.Time(l.life.machine.Deadline())
 }
 
 // Release gives the permits back; those who wait are granted theirs before it returns. A ctx that has ended already
@@ -137,7 +137,7 @@ func (l *Lease) Release(ctx context.Context) error {
 		return nil
 	}
 	if !l.ended && !l.pass(&out) {
-		b.step(l.life, b.clock.now(), acquisition.Event{What: acquisition.Release}, &out)
+		b.step(l.life, b.clock.Now(), acquisition.Event{What: acquisition.Release}, &out)
 	}
 	b.mu.Unlock()
 	b.follow(ctx, &out)
@@ -231,7 +231,7 @@ func (l *Lease) reweigh(ctx context.Context, verb string, weight int) error {
 		b.mu.Unlock()
 		return l.explain(verb, &l.why)
 	}
-	b.step(life, b.clock.now(), acquisition.Event{What: acquisition.Reweigh, Weight: weight}, &out)
+	b.step(life, b.clock.Now(), acquisition.Event{What: acquisition.Reweigh, Weight: weight}, &out)
 	life.result, life.expects = result, life.machine.Change()
 	b.mu.Unlock()
 	b.follow(ctx, &out)
@@ -252,7 +252,7 @@ func (l *Lease) reweigh(ctx context.Context, verb string, weight int) error {
 			return l.explain(verb, &a)
 		}
 		life.result = nil
-		b.step(life, b.clock.now(), acquisition.Event{What: acquisition.Unreweigh}, &out)
+		b.step(life, b.clock.Now(), acquisition.Event{What: acquisition.Unreweigh}, &out)
 		b.mu.Unlock()
 		b.perform(&out)
 		return ended(ctx, fmt.Sprintf("%s %q", verb, name))
@@ -275,7 +275,7 @@ func (l *life) reweighed(a *acquisition.Action) {
 func (l *Lease) replicate(ctx context.Context, replicas int, timeout time.Duration) error {
 	b := l.box
 	for until := time.Now().Add(timeout); ; {
-		sent := b.clock.now()
+		sent := b.clock.Now()
 		hold, acknowledged, err := b.ledger.Replicate(
 			ctx, l.resource, l.renewal(), replicas, min(time.Until(until), time.Second))
 		switch {

@@ -47,7 +47,7 @@ type life struct {
 func (b *Box) newLife(ctx context.Context, e errand, terms acquisition.Terms, ids ...string) *life {
 	terms.Claim, terms.Seed = b.claim, rand.Uint64()
 	if deadline, ok := ctx.Deadline(); ok {
-		terms.Until = b.clock.now().Add(time.Until(deadline))
+		terms.Until = b.clock.Now().Add(time.Until(deadline))
 	}
 	l := &life{machine: acquisition.New(terms), errand: e, ids: ids}
 	l.machine.Share(&b.scratch)
@@ -290,7 +290,7 @@ func (b *Box) follow(ctx context.Context, out *outbox) {
 
 // request makes a call and tells the life what became of it.
 func (b *Box) request(ctx context.Context, s sending) {
-	sent := b.clock.now()
+	sent := b.clock.Now()
 	r := s.life.errand.request(ctx, b, s)
 	var out outbox
 	b.mu.Lock()
@@ -307,7 +307,7 @@ func (b *Box) answered(s *sending, sent acquisition.Instant, r *reply, out *outb
 		e.What, e.Err = acquisition.Failed, r.err
 		e.Undone, e.Lasting = r.undone, !r.left && !ledger.Retryable(r.err)
 	}
-	b.step(s.life, b.clock.now(), e, out)
+	b.step(s.life, b.clock.Now(), e, out)
 }
 
 var alreadyClosed = func() chan struct{} {
@@ -324,7 +324,7 @@ func (b *Box) await(ctx context.Context, l *life, onWait func(Waiting)) outcome 
 		b.mu.Unlock()
 		return outcome{err: l.errand.failure(&acquisition.Action{Why: acquisition.WasClosed})}
 	}
-	b.step(l, b.clock.now(), acquisition.Event{What: acquisition.Begin}, &out)
+	b.step(l, b.clock.Now(), acquisition.Event{What: acquisition.Begin}, &out)
 	b.mu.Unlock()
 	// A cancel while the answer is on its way is heard when it has come, or has timed out; a deadline by the client.
 	b.follow(ctx, &out)
@@ -376,7 +376,7 @@ func (b *Box) showPlace(onWait func(Waiting), news Waiting) {
 func (b *Box) abandon(l *life) {
 	var out outbox
 	b.mu.Lock()
-	now := b.clock.now()
+	now := b.clock.Now()
 	for _, l := range append(l.children, l) {
 		b.step(l, now, acquisition.Event{What: acquisition.GiveUp}, &out)
 	}
@@ -466,9 +466,9 @@ func (b *Box) loop() {
 			return
 		}
 		var out outbox
-		b.clock.refresh()
+		b.clock.Refresh()
 		b.mu.first.Lock()
-		now := b.clock.now()
+		now := b.clock.Now()
 		for len(b.alarms) > 0 && b.alarms[0].at <= now {
 			l := heap.Pop(&b.alarms).(*life)
 			b.step(l, now, acquisition.Event{What: acquisition.Tick}, &out)

@@ -130,7 +130,7 @@ func (r *relay) next() *runner {
 func (l *Lease) pass(out *outbox) bool {
 	r := l.relay
 	if r == nil || l.handoffs == 0 || len(r.waiting) == 0 || r.box.closed != nil ||
-		r.box.clock.now() >= l.life.machine.Deadline() {
+		r.box.clock.Now() >= l.life.machine.Deadline() {
 		return false
 	}
 	runner := r.next()

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/signalbox-io/signalbox/internal/acquisition"
+	"github.com/signalbox-io/signalbox/internal/leaseclock"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 	"github.com/signalbox-io/signalbox/internal/transport"
 )
@@ -67,7 +68,7 @@ func TestALeaseIsNotHeldBeyondItsDeadlineThoughItsTimerIsLate(t *testing.T) {
 	}
 	var out outbox
 	lease.box.mu.Lock()
-	lease.box.answered(&sending{life: lease.life, call: acquisition.CallRenew}, lease.box.clock.now(),
+	lease.box.answered(&sending{life: lease.life, call: acquisition.CallRenew}, lease.box.clock.Now(),
 		&reply{answer: acquisition.Answer{Outcome: acquisition.Kept}}, &out)
 	lease.box.mu.Unlock()
 	lease.box.perform(&out)
@@ -125,7 +126,7 @@ func heldForAnHour(t *testing.T) (*Lease, func(time.Duration)) {
 	var asleep atomic.Int64
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}) // nobody listens
 	box := New(client, Claim(50*time.Millisecond))
-	box.clock.before, box.clock.slept = 0, func() time.Duration { return time.Duration(asleep.Load()) }
+	box.clock = leaseclock.NewWith(func() time.Duration { return time.Duration(asleep.Load()) })
 	t.Cleanup(func() {
 		// That the server could not be told is as it must be.
 		if err := box.Close(); err != nil && !errors.Is(err, ErrUnavailable) {
@@ -140,7 +141,7 @@ func heldForAnHour(t *testing.T) (*Lease, func(time.Duration)) {
 	var out, ignored outbox
 	box.mu.Lock()
 	box.register(l)
-	now := box.clock.now()
+	now := box.clock.Now()
 	box.step(l, now, acquisition.Event{What: acquisition.Begin}, &ignored)
 	box.answered(&sending{life: l, call: acquisition.CallAcquire}, now, &granted, &out)
 	box.mu.Unlock()
@@ -194,8 +195,8 @@ func TestWhatComesAfterCloseChangesNothing(t *testing.T) {
 	} {
 		var out outbox
 		b.mu.Lock()
-		b.answered(&sending{life: lease.life, call: call}, b.clock.now(), &reply{}, &out)
-		b.answered(&sending{life: lease.life, call: call}, b.clock.now(), &reply{err: ErrUnavailable}, &out)
+		b.answered(&sending{life: lease.life, call: call}, b.clock.Now(), &reply{}, &out)
+		b.answered(&sending{life: lease.life, call: call}, b.clock.Now(), &reply{err: ErrUnavailable}, &out)
 		b.mu.Unlock()
 		b.perform(&out)
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
+	"github.com/signalbox-io/signalbox/internal/acquisition"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 	"github.com/signalbox-io/signalbox/internal/queue/store"
 )
@@ -24,20 +24,20 @@ const (
 type caller struct {
 	ctx    context.Context //nolint:containedctx // a call is under way as long as one of its callers waits for it
 	report *store.Report
-	sent   time.Time
+	sent   acquisition.Instant
 	answer *store.Answer
 	err    error
 	done   chan struct{}
 }
 
 // call makes a worker's call, or has it made. Sent is when it left.
-func (q *Queue) call(ctx context.Context, r *store.Report) (answer *store.Answer, sent time.Time, err error) {
+func (q *Queue) call(ctx context.Context, r *store.Report) (answer *store.Answer, sent acquisition.Instant, err error) {
 	q.mu.Lock()
 	if q.calling < callsMost {
 		q.calling++
 		q.mu.Unlock()
 		defer q.passOn()
-		sent = time.Now()
+		sent = q.now()
 		answer, err = q.store.Work(ctx, r)
 		return answer, sent, err
 	}
@@ -107,7 +107,7 @@ func (q *Queue) callFor(callers []*caller) {
 		reports[i] = c.report
 		c.report.Want = min(c.report.Want, store.MostClaims/len(callers))
 	}
-	sent := time.Now()
+	sent := q.now()
 	var answers []*store.Answer
 	var err error
 	if len(reports) == 1 {

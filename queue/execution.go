@@ -156,7 +156,7 @@ func (w *Worker) handed(claims []store.Claim) bool {
 	defer w.tellOffers()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !time.Now().Before(w.deadline) {
+	if w.queue.now() >= w.deadline {
 		w.full = true
 		w.ring()
 		return false

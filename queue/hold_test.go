@@ -208,3 +208,25 @@ func TestAWorkerWithAContextThatNeverEnds(t *testing.T) {
 		must(t, <-ended)
 	})
 }
+
+// A job waits for its own parents: not for those of one that had its id before, and was deleted.
+func TestAJobDoesNotWaitForTheParentsOfAnother(t *testing.T) {
+	onEach(t, func(t *testing.T, server redis.UniversalClient) {
+		q := open(t, server)
+		first, second := enqueue(t, q, "first"), enqueue(t, q, "second")
+		enqueue(t, q, "x", queue.ID("x"), queue.After(queue.RunIt, first))
+		must(t, q.Delete(within(t), "x"))
+		enqueue(t, q, "x", queue.ID("x"), queue.After(queue.RunIt, second))
+		must(t, q.Cancel(within(t), "", first))
+		if x := becomes(t, q, "x", queue.Held); x.Parents != 1 {
+			t.Errorf("it waits for %d", x.Parents)
+		}
+		must(t, q.Cancel(within(t), "", second))
+		becomes(t, q, "x", queue.Pending)
+		findings, err := q.Check(within(t), false)
+		must(t, err)
+		if len(findings) > 0 {
+			t.Errorf("check: %v", findings)
+		}
+	})
+}

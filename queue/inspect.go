@@ -98,7 +98,7 @@ func (q *Queue) sight(ctx context.Context, doing, id string) (*store.Sight, erro
 	defer q.tasks.Done()
 	sight, err := q.store.Look(ctx, id, "")
 	if err == nil && sight == nil {
-		err = fmt.Errorf("%s job %s of queue %q: %w: it may have ended, and not be kept; see Retain", doing, idText(id), q.name, ErrUnknownJob)
+		err = fmt.Errorf("%s job %s of queue %q: %w: it may have ended, and not be kept (see Retain), or the server has lost its data", doing, idText(id), q.name, ErrUnknownJob)
 	}
 	return sight, err
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-io/signalbox/internal/acquisition"
 	"github.com/signalbox-io/signalbox/internal/address"
+	"github.com/signalbox-io/signalbox/internal/leaseclock"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 	"github.com/signalbox-io/signalbox/internal/queue/store"
 	"github.com/signalbox-io/signalbox/internal/transport"
@@ -35,8 +36,10 @@ type Queue struct {
 	process     string
 	store       *store.Store
 	transport   transport.Transport
+	gate        *gate // in front of it
 	closeClient func() error
 	lease       time.Duration
+	clock       *leaseclock.Clock
 	ids         atomic.Int64
 	observers   observers
 
@@ -48,6 +51,7 @@ type Queue struct {
 	mu        sync.Mutex
 	closed    bool
 	listening bool
+	watching  bool // for sleep
 	producer  producer
 	workers   map[string]*Worker
 	waits     map[string][]chan news
@@ -72,18 +76,13 @@ func Open(ctx context.Context, rawURL, name string, settings ...Setting) (*Queue
 	return nil, errors.Join(err, client.Close())
 }
 
-func (q *Queue) checkServer(ctx context.Context) error {
-	_, err := ledger.New(q.transport).CheckServer(ctx)
-	return err
-}
-
 // New returns the queue of a name over a client that stays the caller's: Close leaves it open. A client with MaxRetries -1
 // and ContextTimeoutEnabled is best.
 func New(client redis.UniversalClient, name string, settings ...Setting) (*Queue, error) {
 	stopping, stop := context.WithCancel(context.Background())
 	t := goredis.New(client)
 	q := &Queue{
-		name: name, process: rand.Text()[:16], transport: t, lease: DefaultLease, closing: make(chan struct{}),
+		name: name, process: rand.Text()[:16], transport: t, gate: &gate{Transport: t, queue: name}, lease: DefaultLease, clock: leaseclock.New(), closing: make(chan struct{}),
 		stopping: stopping, stop: stop, workers: make(map[string]*Worker), waits: make(map[string][]chan news),
 	}
 	if t.Sharded() {
@@ -96,7 +95,7 @@ func New(client redis.UniversalClient, name string, settings ...Setting) (*Queue
 		}
 	}
 	var err error
-	if q.store, err = store.New(t, name, q.process, answerWithin); err != nil {
+	if q.store, err = store.New(q.gate, name, q.process, answerWithin); err != nil {
 		stop()
 		return nil, err
 	}

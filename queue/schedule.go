@@ -68,7 +68,14 @@ func (q *Queue) Schedule(ctx context.Context, name string, timing Timing, missed
 	case missed != RunLast && missed != Skip && missed != RunEach:
 		return fmt.Errorf("%s: %w: %q is no rule for missed ticks", doing, ErrInvalid, missed)
 	}
-	next, err := timing.after(time.Now())
+	if _, err := timing.after(time.Now()); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	now, err := q.store.Time(ctx)
+	if err != nil {
+		return err
+	}
+	next, err := timing.after(now)
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
@@ -162,10 +169,13 @@ func (q *Queue) ticked(ctx context.Context, tick store.Tick) error {
 	if err := json.Unmarshal([]byte(tick.Text), &s); err != nil {
 		return fmt.Errorf("schedule %q of queue %q: %w: %w", tick.Name, q.name, ErrServer, err)
 	}
-	due, now := []time.Time{time.UnixMilli(tick.Ms)}, time.Now()
+	now, err := q.store.Time(ctx) // ours may be ahead, and would pass over ticks to come
+	if err != nil {
+		return err
+	}
+	due := []time.Time{time.UnixMilli(tick.Ms)}
 	var next time.Time
 	for {
-		var err error
 		if next, err = s.after(due[len(due)-1]); err != nil {
 			return fmt.Errorf("schedule %q of queue %q: %w", tick.Name, q.name, err)
 		}
@@ -187,6 +197,6 @@ func (q *Queue) ticked(ctx context.Context, tick store.Tick) error {
 		items[i] = s.Item
 		items[i].ID = tick.Name + "@" + strconv.FormatInt(at.UnixMilli(), 10)
 	}
-	_, err := q.store.EnqueueTick(ctx, tick, next.UnixMilli(), items)
+	_, err = q.store.EnqueueTick(ctx, tick, next.UnixMilli(), items)
 	return err
 }

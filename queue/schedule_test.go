@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,6 +105,53 @@ func TestSchedulesThatCannotBe(t *testing.T) {
 		}
 		if all, err := q.Schedules(within(t)); err != nil || len(all) > 0 {
 			t.Error(all, err)
+		}
+	})
+}
+
+// stopped is a client that is held up when it has jobs of ticks to enqueue, as by SIGSTOP.
+type stopped struct {
+	redis.UniversalClient
+	goOn chan struct{}
+}
+
+func (s *stopped) Process(ctx context.Context, cmd redis.Cmder) error {
+	for _, arg := range cmd.Args() {
+		if text, ok := arg.(string); ok && strings.HasPrefix(text, "tick@") {
+			<-s.goOn
+		}
+	}
+	return s.UniversalClient.Process(ctx, cmd)
+}
+
+// Q10: who was told of a tick, and is stopped before it has made its job, makes none when it goes on: others have.
+func TestATickIsMadeOnceThoughWhoWasToldIsStopped(t *testing.T) {
+	inBubble(t, func(t *testing.T, server redis.UniversalClient) {
+		goOn := make(chan struct{})
+		a, b := open(t, &stopped{server, goOn}), open(t, server)
+		var ids recorder
+		for _, q := range []*queue.Queue{a, b} {
+			w := q.Worker("w")
+			note.Handle(w, func(_ context.Context, j *queue.Job[string]) (queue.None, error) {
+				ids.add(j.ID)
+				return queue.None{}, nil
+			})
+			start(t, w)
+			must(t, q.Schedule(within(t), "tick", queue.Every(20*time.Second), queue.RunEach, note.With("")))
+			time.Sleep(21 * time.Second) // of virtual time; the second worker comes when the first is stopped
+		}
+		time.Sleep(20 * time.Second)
+		close(goOn)
+		time.Sleep(20 * time.Second)
+		seen := map[string]bool{}
+		for _, id := range ids.all() {
+			if seen[id] {
+				t.Errorf("%s ran twice", id)
+			}
+			seen[id] = true
+		}
+		if len(seen) != 4 {
+			t.Errorf("%d ticks in 80 seconds: %q", len(seen), ids.all())
 		}
 	})
 }

@@ -22,6 +22,13 @@ func (w *Worker) disown(id string, e *execution) {
 	w.disowned[e] = true
 }
 
+// disownAll is the end of the worker's lease. The caller holds mu.
+func (w *Worker) disownAll() {
+	for id, e := range w.jobs {
+		w.disown(id, e)
+	}
+}
+
 // left is how many handlers have not returned. The caller holds mu.
 func (w *Worker) left() int { return len(w.jobs) + len(w.disowned) }
 

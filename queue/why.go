@@ -39,7 +39,7 @@ type Explanation struct {
 	Missing string    `json:"missing"` // what no worker has: a kind, a tag or a capacity; "" if there is no worker
 	Until   time.Time `json:"until,omitzero"`
 	Before  int       `json:"before"` // jobs before it in its lane: those with all the same terms, of the same key
-	Ahead   int       `json:"ahead"`  // lanes like its own that go first
+	Ahead   int       `json:"ahead"`  // lanes like its own that go first; those do not count that may not go now, of the next thousand
 	Text    string    `json:"text"`
 }
 

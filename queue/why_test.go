@@ -71,7 +71,7 @@ func TestWhyAJobDoesNotRun(t *testing.T) {
 		d := enqueue(t, q, "d", queue.Key("l"), queue.Require("de"), queue.Cost("call", 2))
 		why(t, q, d, queue.Busy, "the one worker that could run it is busy: 2 of 2 calls used")
 		f := enqueue(t, q, "f", queue.Key("m"), queue.Require("de"), queue.Cost("call", 2))
-		why(t, q, f, queue.Busy, "the one worker that could run it is busy: 2 of 2 calls used; 2 lanes ahead of its own")
+		why(t, q, f, queue.Busy, "the one worker that could run it is busy: 2 of 2 calls used; 1 lane ahead of its own") // k is at its limit
 		g.open <- nil
 		if next := g.next(t); next != b {
 			t.Errorf("%s runs next, want %s", next, b)
@@ -91,5 +91,29 @@ func TestWhyAJobDoesNotRun(t *testing.T) {
 		why(t, q, child, queue.NotWaiting, "a job that it waited for did not succeed: it waits to be retried by hand")
 		_, err = q.Why(within(t), "nobody")
 		wantErr(t, err, queue.ErrUnknownJob)
+	})
+}
+
+// What goes first is what can: a key that is paused, at its limit or out of rate lets others pass.
+func TestWhyCountsAheadOnlyWhatCanGo(t *testing.T) {
+	onEach(t, func(t *testing.T, server redis.UniversalClient) {
+		q := open(t, server)
+		var last string
+		for _, key := range []string{"paused", "none", "own", "last"} {
+			last = enqueue(t, q, "a", queue.Key(key))
+		}
+		ahead := func(want int, changes ...queue.Change) {
+			t.Helper()
+			must(t, q.Configure(within(t), changes...))
+			e, err := q.Why(within(t), last)
+			must(t, err)
+			if e.Ahead != want {
+				t.Errorf("%d lanes ahead, want %d: %s", e.Ahead, want, e)
+			}
+		}
+		ahead(3)
+		ahead(2, queue.Pause(queue.OfKey("paused")))
+		ahead(1, queue.Limit(queue.OfKey("none"), 0))
+		ahead(3, queue.Resume(queue.OfKey("paused")), queue.NoLimit(queue.OfKey("none")))
 	})
 }

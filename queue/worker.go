@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-io/signalbox/internal/acquisition"
 	"github.com/signalbox-io/signalbox/internal/ledger"
 	"github.com/signalbox-io/signalbox/internal/queue/store"
 )
@@ -52,10 +53,10 @@ type Worker struct {
 	running          bool // Run was called: it is once
 	endRun           context.CancelFunc
 	id               string
-	state            string        // online, draining, away
-	known            string        // the state that the server was told last
-	told             chan struct{} // closed when that changes
-	deadline         time.Time
+	state            string              // online, draining, away
+	known            string              // the state that the server was told last
+	told             chan struct{}       // closed when that changes
+	deadline         acquisition.Instant // when its lease ends; 0 while it has none
 	jobs             map[string]*execution
 	disowned         map[*execution]bool // handlers that have not returned, of jobs that are others' by now
 	seen, seenBefore map[string]bool     // the last tokens that were found, see found
@@ -101,6 +102,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	defer w.queue.tasks.Done()
 	w.queue.openInbox()
+	w.queue.watchSleep()
 	defer w.forget()
 	for _, list := range w.lists {
 		taking, stop := context.WithCancel(ctx)
@@ -190,9 +192,9 @@ type session struct {
 	call     int64
 	register bool
 	failures int
-	beat     *time.Timer // the next call, if nothing happens before
-	told     time.Time   // when the server was last told what runs
-	drained  time.Time   // when the jobs' contexts end
+	beat     *time.Timer         // the next call, if nothing happens before
+	told     acquisition.Instant // when the server was last told what runs
+	drained  time.Time           // when the jobs' contexts end
 	stopped  bool
 }
 
@@ -319,6 +321,7 @@ func (w *Worker) lastCall() (stuck int, last bool) {
 
 // makeCall makes one call and sets the time of the next. The error is one that does not pass.
 func (w *Worker) makeCall(s *session) error {
+	w.loseLease(s) // the computer has slept perhaps
 	ctx, cancel := w.whileLeased()
 	defer cancel()
 	err := w.exchange(ctx, s)
@@ -347,34 +350,34 @@ func (w *Worker) makeCall(s *session) error {
 func (w *Worker) whileLeased() (context.Context, context.CancelFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.deadline.IsZero() {
+	if w.deadline == 0 {
 		return context.WithCancel(w.queue.stopping)
 	}
-	return context.WithDeadline(w.queue.stopping, w.deadline)
+	return context.WithTimeout(w.queue.stopping, w.deadline.Sub(w.queue.now()))
 }
 
 // loseLease ends the jobs when the server cannot believe in the worker any more. It returns when to look again.
 func (w *Worker) loseLease(s *session) time.Duration {
 	w.mu.Lock()
-	deadline := w.deadline
+	deadline, lapsed := w.deadline, w.lapsed()
 	w.mu.Unlock()
-	if deadline.IsZero() {
-		return w.queue.lease
+	switch {
+	case lapsed:
+		w.startAnew(s)
+	case deadline > 0:
+		return deadline.Sub(w.queue.now())
 	}
-	if left := time.Until(deadline); left > 0 {
-		return left
-	}
-	w.startAnew(s)
 	return w.queue.lease
 }
+
+// lapsed says whether the lease has ended that the worker had. The caller holds mu.
+func (w *Worker) lapsed() bool { return w.deadline > 0 && w.queue.now() >= w.deadline }
 
 func (w *Worker) startAnew(s *session) {
 	w.tell(Event{What: LeaseLost})
 	w.mu.Lock()
-	for id, e := range w.jobs {
-		w.disown(id, e)
-	}
-	w.reports, w.deadline = nil, time.Time{}
+	w.disownAll()
+	w.reports, w.deadline = nil, 0
 	w.mu.Unlock()
 	w.tellOffers()
 	w.incarnate()
@@ -383,7 +386,7 @@ func (w *Worker) startAnew(s *session) {
 }
 
 // ask makes a call.
-func (w *Worker) ask(ctx context.Context, s *session) (report *store.Report, reported int, answer *store.Answer, sent time.Time, err error) {
+func (w *Worker) ask(ctx context.Context, s *session) (report *store.Report, reported int, answer *store.Answer, sent acquisition.Instant, err error) {
 	report, reported = w.report(s)
 	pages := w.takeNotes()
 	for _, p := range pages {
@@ -403,12 +406,13 @@ func (w *Worker) exchange(ctx context.Context, s *session) error {
 	if answer.Taken > 0 {
 		return fmt.Errorf("%w: another worker %q is online; if it has died, its name is free in %v", ErrNameTaken, w.name, answer.Taken)
 	}
-	if answer.Unknown {
+	next := w.queue.lease / 3
+	w.mu.Lock()
+	if answer.Unknown || w.lapsed() { // the computer has slept since it asked
+		w.mu.Unlock()
 		w.startAnew(s)
 		return nil
 	}
-	next := w.queue.lease / 3
-	w.mu.Lock()
 	w.full = w.full || answer.More
 	if s.register || answer.More || report.Want > 0 && len(answer.Claims) == report.Want {
 		w.ring() // the first call claims nothing, and one brings so many and no more
@@ -436,13 +440,7 @@ func (w *Worker) exchange(ctx context.Context, s *session) error {
 	for _, id := range lateEnds(report.Done, answer.Late) {
 		w.tell(Event{What: ReportedLate, Job: id})
 	}
-	for _, tick := range answer.Ticks {
-		w.queue.tasks.Go(func() {
-			if err := w.queue.ticked(w.queue.stopping, tick); err != nil && w.queue.stopping.Err() == nil {
-				w.tell(Event{What: Failing, Err: err}) // another worker is asked in a moment
-			}
-		})
-	}
+	w.tick(answer.Ticks)
 	if report.Inventory != nil {
 		w.tellIgnoring()
 	}
@@ -472,7 +470,7 @@ func (w *Worker) report(s *session) (*store.Report, int) {
 	if w.state == "online" {
 		r.Want = w.want()
 	}
-	if w.full || s.failures > 0 || len(r.Done) == 0 || time.Since(s.told) > w.queue.lease/3 {
+	if w.full || s.failures > 0 || len(r.Done) == 0 || w.queue.now().Sub(s.told) > w.queue.lease/3 {
 		r.Inventory = []string{}
 		for id := range w.jobs {
 			r.Inventory = append(r.Inventory, id)
@@ -495,6 +493,17 @@ func (w *Worker) want() int {
 		return store.MostClaims
 	}
 	return min(slots/2, store.MostClaims)
+}
+
+// tick makes the jobs of ticks that have come.
+func (w *Worker) tick(ticks []store.Tick) {
+	for _, tick := range ticks {
+		w.queue.tasks.Go(func() {
+			if err := w.queue.ticked(w.queue.stopping, tick); err != nil && w.queue.stopping.Err() == nil {
+				w.tell(Event{What: Failing, Err: err}) // another worker is asked in a moment
+			}
+		})
+	}
 }
 
 // firstReports are those that go into one call.

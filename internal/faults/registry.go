@@ -23,6 +23,9 @@ const (
 // jobsHold is what holds for a queue whose server keeps its data and whose workers keep their leases.
 const jobsHold = "each acknowledged job runs (Q3, Q7), and once (Q2); no key exceeds its limit (Q4); Check finds nothing (Q1)"
 
+// jobsLost is what holds for a queue whose server loses its data.
+const jobsLost = "what was enqueued before is gone, or ran; what is enqueued after it runs (Q3, Q7); Check finds nothing (Q1)"
+
 const (
 	reweighHolds = "a reader is in only if no lease says that it writes (L1), L2; the call may be made again; nothing is left behind (L7)"
 	roundsHold   = "L2; two hold only from a fault to its healing; what both replicas had acknowledged is not lost, and locks that wait for that (WithReplicas) keep L1"
@@ -87,7 +90,11 @@ var Registry = []Fault{
 	{"jobs", "JobsRedisKilled", "kill -9 of redis-server, with an append-only file, and its restart, several times", jobsHold},
 	{"jobs", "JobsEngineKilled", "the same of the engine", jobsHold},
 	{"jobs", "JobsScriptsFlushed", "SCRIPT FLUSH between jobs", jobsHold + "; no call fails"},
-	{"jobs", "JobsDataFlushed", "FLUSHALL between jobs", "what was enqueued before is gone, or ran; what is enqueued after it runs (Q3, Q7); Check finds nothing (Q1)"},
+	{"jobs", "JobsDataFlushed", "FLUSHALL between jobs", jobsLost},
+	{"jobs", "JobsEngineFlushed", "the same of the engine", jobsLost},
+	{"jobs", "JobsRedisEmptied", "kill -9 of redis-server, without files, and its restart, several times", jobsLost},
+	{"jobs", "JobsEngineEmptied", "the same of the engine", jobsLost},
+	{"jobs", "JobsClockAhead", "the clock of a program is an hour ahead of the server's", "schedules tick by the server's clock, each tick once (Q10)"},
 	{"jobs", "JobsConnectionsCut", "all connections are cut between jobs", jobsHold},
 	{"jobs", "JobsRepliesLost", "requests arrive and their replies are lost", jobsHold},
 	{"jobs", "JobsRequestsLate", "requests arrive after their callers have given up on them", jobsHold},

@@ -28,7 +28,7 @@ var advice = []struct{ prefix, text string }{
 	{"NOAUTH", "give the user and the password in the URL, as in redis://user:password@host:port"},
 	{"WRONGPASS", "check the user and the password in the URL"},
 	{"NOPERM", "let this account call EVAL, EVALSHA, INFO and what the scripts call, in a Cluster SPUBLISH and SSUBSCRIBE " +
-		"besides, on the keys ~signalbox:* and the channels &signalbox:inbox:*"},
+		"besides, on the keys ~signalbox:* and the channels &signalbox:*"},
 	{"max number of clients reached", "raise maxclients, or end connections that are idle"},
 }
 

@@ -24,7 +24,12 @@ func (l *Ledger) CheckServer(ctx context.Context) (eviction string, err error) {
 	case transport.HasPrefix(err, "NOPERM"):
 		return "", nil
 	case transport.HasPrefix(err, "syntax error"): // servers older than 7.0 know one section at a time
-		return "", fmt.Errorf("%w: need Redis 7.0 or newer, or Valkey", ErrUnsupportedServer)
+		version := "older than 7.0"
+		reply, _ = l.transport.Do(ctx, transport.Command{Words: []any{"info", "server"}, Within: l.within}) // to say which
+		if text, _ := reply.(string); infoFields(text)["redis_version"] != "" {
+			version = infoFields(text)["redis_version"]
+		}
+		return "", tooOld(version)
 	}
 	return "", classify("ask the server for its version", err)
 }
@@ -43,9 +48,13 @@ func checkVersion(told map[string]string) error {
 	version := told["redis_version"]
 	major, _, _ := strings.Cut(version, ".")
 	if n, err := strconv.Atoi(major); err != nil || n < 7 {
-		return fmt.Errorf("%w: found Redis %q, need Redis 7.0 or newer, or Valkey", ErrUnsupportedServer, version)
+		return tooOld(version)
 	}
 	return nil
+}
+
+func tooOld(version string) error {
+	return fmt.Errorf("%w: found Redis %q, need Redis 7.0 or newer, or Valkey", ErrUnsupportedServer, version)
 }
 
 // infoFields reads the reply to INFO.

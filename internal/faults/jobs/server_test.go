@@ -40,13 +40,20 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// inMemory is the folder of an engine that keeps nothing.
+const inMemory = "none"
+
 // serve is the engine as a process of its own.
 func serve(dir, port string) error {
 	config, err := engine.ReadConfig("", "appendonly=yes", "appendfsync=always")
 	if err != nil {
 		return err
 	}
-	e, err := engine.Open(engine.Options{Dir: dir, Config: config})
+	options := engine.Options{Dir: dir, Config: config}
+	if dir == inMemory {
+		options = engine.Options{}
+	}
+	e, err := engine.Open(options)
 	if err != nil {
 		return err
 	}
@@ -57,9 +64,8 @@ func serve(dir, port string) error {
 	return e.Serve(listener)
 }
 
-func startEngine(t *testing.T) *difftest.Server {
+func startEngine(t *testing.T, dir string) *difftest.Server {
 	t.Helper()
-	dir := t.TempDir()
 	return difftest.Start(t, func(port string) []string {
 		return []string{"/usr/bin/env", engineDir + "=" + dir, enginePort + "=" + port, os.Args[0]}
 	})
@@ -76,7 +82,7 @@ func TestJobsRedisKilled(t *testing.T) {
 
 func TestJobsEngineKilled(t *testing.T) {
 	faults.Begin(t)
-	killed(t, startEngine(t))
+	killed(t, startEngine(t, t.TempDir()))
 }
 
 // killed has a server crash and come back between jobs.
@@ -100,10 +106,35 @@ func TestJobsScriptsFlushed(t *testing.T) {
 // TestJobsDataFlushed: what was on the server is gone, and so are its limits. What comes after that runs.
 func TestJobsDataFlushed(t *testing.T) {
 	faults.Begin(t)
-	s := difftest.Redis(t)
+	flushed(t, difftest.Redis(t))
+}
+
+func TestJobsEngineFlushed(t *testing.T) {
+	faults.Begin(t)
+	flushed(t, startEngine(t, t.TempDir()))
+}
+
+func flushed(t *testing.T, s *difftest.Server) {
 	l := start(t, "redis://"+s.Addr, s.Addr)
 	l.Repeat(5, 30, func() {
 		l.Losing(func() { must(t, l.client.FlushAll(context.Background()).Err()) })
 	})
+	l.Finish()
+}
+
+// TestJobsRedisEmptied: a server without files is killed and comes back with nothing.
+func TestJobsRedisEmptied(t *testing.T) {
+	faults.Begin(t)
+	emptied(t, difftest.Redis(t))
+}
+
+func TestJobsEngineEmptied(t *testing.T) {
+	faults.Begin(t)
+	emptied(t, startEngine(t, inMemory))
+}
+
+func emptied(t *testing.T, s *difftest.Server) {
+	l := start(t, "redis://"+s.Addr, s.Addr)
+	l.Repeat(5, 30, func() { l.Losing(s.Restart) })
 	l.Finish()
 }

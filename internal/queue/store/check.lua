@@ -213,11 +213,13 @@ function parts.links()
     elseif what == 'p' or what == 'q' then
       gone = get(lanes, table.concat(f, T, 3)) ~= 'parked'
     elseif what == 'f' then
-      finding('child', f[3])
+      local child = call('HGET', jobs, f[3])
+      local waits = child and parse(child).order == f[4] -- else it was deleted, and goes with its parent
+      if waits then finding('child', f[3]) end
       if call('HEXISTS', jobs, f[2]) == 0 then
         local told = false
         for _, state in ipairs({'d', 'x', 'k'}) do told = told or call('ZSCORE', times, 'f' .. T .. f[2] .. T .. state) end
-        gone = not told and call('HEXISTS', jobs, f[3]) == 0 -- a child that was deleted goes with its parent
+        gone = not told and not waits
         if not told and not gone then
           finding('parent that is gone', f[2])
           local text = call('HGET', ended, f[2])

@@ -82,7 +82,7 @@ func TestCheckMendsWhatIsTorn(t *testing.T) {
 		"idle worker that nobody finds":              {"ZREM", "links", "i\tp/1\tnote\t\tp/1", "i\tnote\t\tp/1"},
 		"schedule without a tick":                    {"DEL", "ticks"},
 		"settings that are not counted":              {"HDEL", "settings", "keyed"},
-		"held job that nothing frees":                {"ZREM", "links", "f\td\th"},
+		"held job that nothing frees":                {"ZREMRANGEBYLEX", "links", "[f\td\th\t", "(f\td\th\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := torn(t)

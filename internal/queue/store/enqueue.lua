@@ -245,7 +245,7 @@ for i = 7, #ARGV, 4 do
       elseif left > 0 then
         state, failed = 'h', mode .. ' ' .. left .. ' ' .. failure
         for _, one in ipairs(ids) do
-          if records[one] or call('HEXISTS', jobs, one) == 1 then call('ZADD', links, 0, 'f' .. T .. one .. T .. id) end
+          if records[one] or call('HEXISTS', jobs, one) == 1 then call('ZADD', links, 0, 'f' .. T .. one .. T .. id .. T .. order) end
         end
       end
     end

@@ -1,7 +1,7 @@
 -- look: reads what there is to know of one job.
 --
 -- ARGV: id, the inbox that is to hear of its end ("" for none).
--- Returns {state, record, claim, place of its lane, jobs before it in its lane, lanes of its class before its own, due ms,
+-- Returns {state, record, claim, place of its lane, jobs before it in its lane, lanes of its class that go before its own, due ms,
 -- now ms, for the queue, its kind and its key: paused, limit, how many run, ms until which the rate is used up; what its
 -- worker says of itself, ms at which the worker's lease ends, ms until which it is reserved or declined}, or {"unknown"}. A job that has ended is {"ended", kept, now}.
 --@include prelude.lua
@@ -22,7 +22,14 @@ local lane = call('HGET', lanes, j.lane)
 if not claimText and j.state == 'w' then
   before = call('ZLEXCOUNT', waiting, '[' .. j.lane .. T, '(' .. j.lane .. T .. j.order .. T .. id)
   if lane and lane ~= 'parked' then
-    ahead = call('ZLEXCOUNT', index, '[' .. j.class .. T, '(' .. j.class .. T .. lane .. T .. j.key)
+    local from, to = '[' .. j.class .. T, '(' .. j.class .. T .. lane .. T .. j.key
+    ahead = call('ZLEXCOUNT', index, from, to)
+    -- Lanes that are paused, or have used up their limit or rate, stand in the index until somebody has looked. They let it pass.
+    for _, entry in ipairs(keyed and call('ZRANGEBYLEX', index, from, to, 'LIMIT', 0, looks) or {}) do
+      local key = string.sub(entry, #j.class + 19)
+      local k = key ~= '' and ofKey(key) or {}
+      if k.paused or scope('y' .. T .. key, k.limit, k.rate) == 0 then ahead = ahead - 1 end
+    end
   end
 end
 

@@ -16,7 +16,8 @@
 --               p TAB key TAB lane            a lane whose key is at its limit, or paused
 --               q TAB key TAB lane            a lane that a rate of its key holds up; it is in times too
 --               x TAB worker TAB id           a job that its worker is to cancel; without an id, it is to drain
---               f TAB parent TAB child        a job that waits for another
+--               f TAB parent TAB child TAB order  a job that waits for another, with the order of the child: one that takes the
+--                                             id of a job that was deleted does not wait for the parents of that
 --               a TAB id TAB inbox            a process that waits for the end of a job
 --   times     zset    what happens by itself, by ms: j TAB id (a delayed job), w TAB worker (its lease ends),
 --                     o TAB id (till then its worker may accept it; a claim without it was accepted, or not offered),
@@ -1156,11 +1157,11 @@ local function seldom()
   local function settle(parent, state)
     local found = under(links, 'f' .. T .. parent .. T, most)
     for _, member in ipairs(found) do
-      local child = string.sub(member, #parent + 4)
+      local child, order = string.match(member, '^(.*)\t(%d+)$', #parent + 4)
       local record = call('HGET', jobs, child)
       local j = record and parse(record)
       local mode, left, failure
-      if j and j.state == 'h' then mode, left, failure = string.match(j.error, '^(%a+) (%d+) (%a+)$') end
+      if j and j.state == 'h' and j.order == order then mode, left, failure = string.match(j.error, '^(%a+) (%d+) (%a+)$') end
       if mode then
         left = tonumber(left) - 1
         local good = state == 'd' or failure == 'go'

@@ -190,7 +190,8 @@ func (w *restoring) links(ctx context.Context) error {
 		if len(f) < 3 {
 			continue
 		}
-		if _, there := jobs[f[2]]; f[0] == "f" && there {
+		child, _, _ := strings.Cut(f[2], "\t")
+		if _, there := jobs[child]; f[0] == "f" && there {
 			words = append(words, "0", member)
 		}
 		if claim, there := claims[f[2]]; f[0] == "x" && there && strings.HasPrefix(claim, f[1]+"\t") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // SetSchedule sets what a schedule is and when its next tick is, unless it is the same already.
@@ -30,6 +31,21 @@ func (s *Store) Schedules(ctx context.Context) ([]Tick, error) {
 		}
 	}
 	return nil, s.unexpected("list schedules of", reply)
+}
+
+// Time is the queue's: that of the server, which never goes back.
+func (s *Store) Time(ctx context.Context) (time.Time, error) {
+	const doing = "ask for the time of"
+	reply, err := s.run(ctx, doing, scheduleScript, []any{"time", ""})
+	if err != nil {
+		return time.Time{}, err
+	}
+	if len(reply) == 1 {
+		if ms, ok := reply[0].(int64); ok {
+			return time.UnixMilli(ms), nil
+		}
+	}
+	return time.Time{}, s.unexpected(doing, reply)
 }
 
 func parseTicks(words []string) ([]Tick, bool) {

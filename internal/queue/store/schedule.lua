@@ -1,11 +1,12 @@
 -- schedule: keeps schedules. What they say is the clients'; the server knows when the next tick is.
 --
--- ARGV: verb; set: name, ms of the next tick, text; remove: name; list. Setting the same text again changes nothing, so that
+-- ARGV: verb; set: name, ms of the next tick, text; remove: name; list; time. Setting the same text again changes nothing, so that
 -- every process may set its schedules when it starts, and no tick is lost or doubled by that.
--- Returns {1} if something has changed, and for list pairs of name and text with its tick.
+-- Returns {1} if something has changed, for list pairs of name and text with its tick, and for time {now ms}.
 --@include prelude.lua
 
 local verb, name, ms, text = unpack(ARGV)
+if verb == 'time' then return {nowMs} end
 if verb == 'list' then return call('HGETALL', schedules) end
 local was = call('HGET', schedules, name)
 if verb == 'remove' then

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package signalbox
+package leaseclock
 
 import (
 	"sync/atomic"

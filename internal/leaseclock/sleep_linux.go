@@ -1,4 +1,4 @@
-package signalbox
+package leaseclock
 
 import (
 	"sync/atomic"
