@@ -23,7 +23,8 @@ var (
 	ErrUnsupportedServer = ledger.ErrUnsupportedServer
 	// ErrClosed: the Queue was closed.
 	ErrClosed = errors.New("queue closed")
-	// ErrUnknownJob: there is no such job. It may have ended, and its kind keeps no results: see Retain.
+	// ErrUnknownJob: there is no such job. It may have ended, and its kind keeps no results: see Retain. Or the server has lost
+	// its data: see Rebuild.
 	ErrUnknownJob = errors.New("unknown job")
 	// ErrDead: the job has failed for good. The error is a *DeadError.
 	ErrDead = errors.New("job failed")

@@ -412,3 +412,95 @@ func TestSeveralSinks(t *testing.T) {
 		}
 	})
 }
+
+// Who waits for a job that the server has lost is told so, and can wait again: while the queue is made, and after that.
+func TestWhoWaitsForAJobThatTheServerHasLost(t *testing.T) {
+	onEach(t, func(t *testing.T, server redis.UniversalClient) {
+		q := open(t, server)
+		sink := segments(t, t.TempDir())
+		job, err := note.Enqueue(within(t), q, "a", queue.Retain(time.Hour))
+		must(t, err)
+		must(t, q.Record(within(t), sink, queue.UntilCaughtUp()))
+		must(t, server.FlushAll(within(t)).Err())
+		_, err = job.Wait(within(t))
+		wantErr(t, err, queue.ErrUnknownJob)
+		if !strings.Contains(err.Error(), "signalbox queue rebuild") {
+			t.Errorf("the error says nothing of what to do: %v", err)
+		}
+
+		ctx, cancel := context.WithCancel(within(t))
+		_, err = q.Rebuild(ctx, sink, queue.OnRebuilding(func(r queue.Rebuilt) {
+			if r.Jobs > 0 {
+				cancel()
+			}
+		}))
+		wantErr(t, err, context.Canceled)
+		waited := make(chan error, 1)
+		go func() {
+			_, err := job.Wait(within(t))
+			waited <- err
+		}()
+		_, err = q.Rebuild(within(t), sink)
+		must(t, err)
+		run(t, q, 1)
+		must(t, <-waited)
+		must(t, sink.Close())
+	})
+}
+
+// A queue without a history gets no base.
+func TestABaseOfNoHistory(t *testing.T) {
+	onEach(t, func(t *testing.T, server redis.UniversalClient) {
+		q := open(t, server)
+		err := q.HistoryBase(within(t))
+		wantErr(t, err, queue.ErrInvalid)
+		if info, err := q.History(within(t)); err != nil || info.On {
+			t.Errorf("it has one now: %+v, %v", info, err)
+		}
+	})
+}
+
+// What a queue was made from, as it was at some time, is never pruned: the history goes on from there.
+func TestPruningKeepsWhatTheQueueWasMadeFrom(t *testing.T) {
+	onEach(t, func(t *testing.T, server redis.UniversalClient) {
+		folder := t.TempDir()
+		q := open(t, server)
+		stop := record(t, q, segments(t, folder))
+		enqueue(t, q, "a")
+		stop()
+		then := serverTime(t, server)
+		time.Sleep(2 * time.Millisecond) // what follows is of a later millisecond
+		stop = record(t, q, segments(t, folder))
+		enqueue(t, q, "b")
+		must(t, q.HistoryBase(within(t)))
+		stop()
+		sink := segments(t, folder)
+		upto, _, err := queue.Prunable(within(t), sink, time.Now().Add(time.Hour))
+		must(t, err)
+		if upto == "" {
+			t.Fatal("nothing can be pruned")
+		}
+		must(t, server.FlushAll(within(t)).Err())
+		_, err = q.Rebuild(within(t), sink, queue.Until(then))
+		must(t, err)
+		must(t, q.Record(within(t), sink, queue.UntilCaughtUp()))
+		upto, _, err = queue.Prunable(within(t), sink, time.Now().Add(time.Hour))
+		must(t, err)
+		if upto != "" {
+			t.Errorf("the queue was made from what is before %s, which is to be pruned", upto)
+		}
+		must(t, q.HistoryBase(within(t)))
+		must(t, q.Record(within(t), sink, queue.UntilCaughtUp()))
+		before := inventory(t, q)
+		upto, _, err = queue.Prunable(within(t), sink, time.Now().Add(time.Hour))
+		must(t, err)
+		must(t, files.Prune(folder, upto))
+		must(t, server.FlushAll(within(t)).Err())
+		_, err = q.Rebuild(within(t), sink)
+		must(t, err)
+		if diff := cmp.Diff(before, inventory(t, q)); diff != "" {
+			t.Errorf("(-before +after):\n%s", diff)
+		}
+		must(t, sink.Close())
+	})
+}

@@ -190,7 +190,8 @@ func (q *Queue) lookUntilKnown(ctx context.Context, id string) (*store.Sight, er
 		sight, err := q.store.Look(ctx, id, q.process)
 		switch {
 		case err == nil && sight == nil:
-			return nil, fmt.Errorf("%s: %w: it may have ended, and not be kept (see Retain), or the server has lost its data", doing, ErrUnknownJob)
+			return nil, fmt.Errorf("%s: %w: it may have ended, and not be kept (see Retain); or the server has lost its data: "+
+				"wait again when the queue was made from its history (signalbox queue rebuild)", doing, ErrUnknownJob)
 		case err == nil:
 			return sight, nil
 		case !ledger.Retryable(err) || ctx.Err() != nil:

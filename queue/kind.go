@@ -128,7 +128,8 @@ func (e Enqueued[R]) ID() string { return e.id }
 func (e Enqueued[R]) Duplicate() bool { return e.duplicate }
 
 // Wait waits for the end of the job and returns its result. The error is a *DeadError if it failed for good, ErrCanceled if
-// it was canceled, and ErrUnknownJob if the server does not know it: its result may be older than it was to be kept.
+// it was canceled, and ErrUnknownJob if the server does not know it: its result may be older than it was to be kept, or
+// the server has lost its data. When the queue was made from its history (Rebuild), it can be called again.
 func (e Enqueued[R]) Wait(ctx context.Context) (result R, err error) {
 	text, err := e.queue.wait(ctx, e.id)
 	if err == nil && text != "" {

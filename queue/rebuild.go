@@ -52,6 +52,7 @@ type rebuilding struct {
 	progress   func(Rebuilt)
 	made       Rebuilt
 	lastID     string // of the history, whatever Until says
+	wholeID    string // of the first entry behind Until at which it has said all that the queue had
 	lastNumber int64
 }
 
@@ -124,13 +125,13 @@ func (r *rebuilding) read(ctx context.Context) (*store.Replay, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case state.ID == "":
-		return nil, fmt.Errorf("%w: the history begins after %v", ErrInvalid, r.until)
+	case !state.Whole && r.wholeID != "":
+		return nil, fmt.Errorf("%w: the history begins after %v: it has all of the queue from %v on", ErrInvalid,
+			r.until.UTC().Format(time.RFC3339Nano), timeOf(r.wholeID).Format(time.RFC3339Nano))
 	case !state.Whole:
 		return nil, fmt.Errorf("%w: the queue had not said yet all that it had when its history began", history.ErrGap)
 	}
-	at, _ := idOf(state.ID)
-	r.made.Last = time.UnixMilli(int64(at)) //nolint:gosec // milliseconds of a time
+	r.made.Last = timeOf(state.ID).Local()
 	return state, nil
 }
 
@@ -152,6 +153,9 @@ func (r *rebuilding) replay(ctx context.Context, upto string, outermost bool) (*
 		}
 		if outermost {
 			r.lastID, r.lastNumber = e.ID, came.Number
+			if over && r.wholeID == "" && came.BaseEnds() != "" {
+				r.wholeID = e.ID
+			}
 		}
 		if over {
 			continue
@@ -184,6 +188,12 @@ func idOf(id string) (ms, seq uint64) {
 	ms, _ = strconv.ParseUint(first, 10, 64) // a sink gives no other IDs
 	seq, _ = strconv.ParseUint(second, 10, 64)
 	return ms, seq
+}
+
+// timeOf is when the server wrote an entry.
+func timeOf(id string) time.Time {
+	ms, _ := idOf(id)
+	return time.UnixMilli(int64(ms)).UTC() //nolint:gosec // milliseconds of a time
 }
 
 // behind says that an entry comes after another.

@@ -67,6 +67,14 @@ func OnRecorded(recorded func(id string, entries int)) RecordOption {
 	}
 }
 
+// OnRecordTrouble is called each time that Record waits, because the server or what the sink keeps entries in is out of reach.
+func OnRecordTrouble(trouble func(error)) RecordOption {
+	return func(r *recording) error {
+		r.trouble = trouble
+		return nil
+	}
+}
+
 // recording is one call of Record.
 type recording struct {
 	*Queue
@@ -75,6 +83,7 @@ type recording struct {
 	keep     int64
 	once     bool
 	recorded func(id string, entries int)
+	trouble  func(error)
 	last     string // the ID of the last entry that the sink has, or of the first that it is to have
 	number   int64  // of the last one; 0: it is not known yet
 	fresh    bool   // the sink has none
@@ -84,12 +93,13 @@ type recording struct {
 // any time. With the first sink the queue begins to keep a history; a sink that has nothing is told all that the queue
 // has, while the queue goes on. A sink has one Record at a time.
 //
-// It waits while the server is out of reach, and returns nil when ctx ends. It fails with history.ErrGap when the server has
-// not what follows in the sink: because it has lost its data, then Rebuild makes the queue again and Record goes on behind
-// that; or because the sink stood still for so long that entries were removed (HistoryKeep), then it needs a new sink. It
-// fails with history.ErrOtherQueue and history.ErrOtherVersion, and with the errors of the sink.
+// It waits while the server is out of reach, or a sink that was in reach is not any more (history.ErrUnavailable), and returns
+// nil when ctx ends. It fails with history.ErrGap when the server has not what follows in the sink: because it has lost its data,
+// then Rebuild makes the queue again and Record goes on behind that; or because the sink stood still for so long that entries
+// were removed (HistoryKeep), then it needs a new sink. It fails with history.ErrOtherQueue and history.ErrOtherVersion, and with
+// the errors of the sink.
 func (q *Queue) Record(ctx context.Context, sink history.Sink, options ...RecordOption) error {
-	r := &recording{Queue: q, sink: sink, name: "sink", keep: DefaultHistoryKeep, recorded: func(string, int) {}}
+	r := &recording{Queue: q, sink: sink, name: "sink", keep: DefaultHistoryKeep, recorded: func(string, int) {}, trouble: func(error) {}}
 	for _, option := range options {
 		if err := option(r); err != nil {
 			return fmt.Errorf("record %q: %w", q.name, err)
@@ -122,10 +132,11 @@ func (r *recording) run(ctx context.Context) error {
 		if errors.Is(err, errCaughtUp) {
 			return nil
 		}
-		if !ledger.Retryable(err) || ctx.Err() != nil {
+		if ctx.Err() != nil || !ledger.Retryable(err) && !errors.Is(err, history.ErrUnavailable) {
 			return err
 		}
 		failures++
+		r.trouble(err)
 		select {
 		case <-time.After(r.backoff(failures)):
 		case <-ctx.Done():

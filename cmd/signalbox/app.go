@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/signalbox-io/signalbox"
+	"github.com/signalbox-io/signalbox/queue/history"
 )
 
 // Exit statuses. Those of a command under `run` are passed on as they are.
@@ -92,7 +93,7 @@ func status(err error) int {
 		return exit.status
 	case errors.Is(err, signalbox.ErrInvalid), errors.Is(err, signalbox.ErrTooHeavy):
 		return exitUsage
-	case errors.Is(err, signalbox.ErrUnavailable), errors.Is(err, signalbox.ErrUnsupportedServer):
+	case errors.Is(err, signalbox.ErrUnavailable), errors.Is(err, signalbox.ErrUnsupportedServer), errors.Is(err, history.ErrUnavailable):
 		return exitUnavailable
 	}
 	return exitFailure

@@ -39,6 +39,7 @@ import (
 //	redis ARGUMENT…               start a redis-server, and set $REDIS to its address, $HOST and $PORT; FREEPORT is a port
 //	serving FILE                  wait for the output of serve --json, and set $TCP, $TLS, $SERVER (its process id)
 //	certificate NAME              make NAME.pem and NAME.key, for 127.0.0.1
+//	postgres start|kill|restart   have a PostgreSQL of their own, with an empty database: $POSTGRES is its URL
 
 // patience passes in full only if a test fails.
 const patience = time.Minute
@@ -80,12 +81,13 @@ func scriptParams(t *testing.T, url string) testscript.Params {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SIGNALBOX_STATE", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("SIGNALBOX_URL", url)
+			withPostgres(env)
 			env.Defer(func() { stopEngine(t, env) })
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"status": exitsWith, "until": until, "untilfile": untilFile, "signal": signalOwner, "serving": serving,
-			"certificate": certificate, "report": checkReport, "picture": checkPicture,
+			"certificate": certificate, "postgres": postgres(t), "report": checkReport, "picture": checkPicture,
 			"redis": func(ts *testscript.TestScript, _ bool, args []string) {
 				for i, arg := range args {
 					if arg == "FREEPORT" {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/signalbox-io/signalbox/queue"
-	"github.com/signalbox-io/signalbox/queue/history/files"
 )
 
 // historyJSON is the output of `queue history record --json`.
@@ -29,6 +28,7 @@ see signalbox queue history record. signalbox queue rebuild makes a queue from i
 
 JSON: {on, entries, keep, sinks}; sinks has by name the ID of the last entry of each.`,
 		Example: `  signalbox queue history record /var/lib/app/history
+  signalbox queue history record postgres://db/app
   signalbox queue history`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.lookQueue(cmd.Context(), func(q *queue.Queue) error {
@@ -43,7 +43,8 @@ JSON: {on, entries, keep, sinks}; sinks has by name the ID of the last entry of 
 			})
 		},
 	}
-	cmd.AddCommand(a.historyRecordCommand(), a.historyShowCommand(), a.historyForgetCommand(), a.historyEndCommand())
+	cmd.AddCommand(a.historyRecordCommand(), a.historyShowCommand(), a.historyForgetCommand(), a.historyEndCommand(),
+		a.historySchemaCommand(), a.historyBaseCommand(), a.historyPruneCommand())
 	return cmd
 }
 
@@ -52,7 +53,7 @@ func (a *app) printHistory(info *queue.HistoryInfo) error {
 		return a.printJSON(info)
 	}
 	if !info.On {
-		_, err := fmt.Fprintf(a.stdout, "Queue %s has no history. To have one: signalbox queue history record FOLDER\n", printable(a.queue))
+		_, err := fmt.Fprintf(a.stdout, "Queue %s has no history. To have one: signalbox queue history record PLACE\n", printable(a.queue))
 		return err
 	}
 	if _, err := fmt.Fprintf(a.stdout, "%s on the server, which keeps at most %d\n", entriesText(info.Entries), info.Keep); err != nil {
@@ -79,17 +80,21 @@ func entriesText(n int) string {
 func (a *app) historyRecordCommand() *cobra.Command {
 	name, keep, once := "sink", queue.DefaultHistoryKeep, false
 	cmd := &cobra.Command{
-		Use: "record FOLDER", Short: "Copy the history to files, until it is ended", Args: exactly("a folder"),
-		Long: `Copy the history of a queue to files in a folder, until it is ended. It may be ended and
+		Use: "record PLACE", Short: "Copy the history to files or to PostgreSQL, until it is ended", Args: exactly("a place"),
+		Long: `Copy the history of a queue to another place, until it is ended. It may be ended and
 begun again at any time, and killed: each entry is kept once. Each step is on the disk
-before the server forgets it. The first record of a queue has the queue begin to keep a
-history, and begins with what the queue has then.
+there before the server forgets it. The first record of a queue has the queue begin to
+keep a history, and begins with what the queue has then.
 
-It waits while the server is out of reach. It ends with status 1 when the server has lost
-what the files end with: then see signalbox queue rebuild.
+` + placesHelp + `
+
+It waits while the server or the database is out of reach, and says so. It ends with
+status 1 when the server has lost what the place ends with: then see signalbox queue
+rebuild. What it has copied grows: see signalbox queue history prune.
 
 JSON: {entries, last}, at the end.`,
 		Example: `  signalbox queue history record /var/lib/app/history
+  signalbox queue history record postgres://db/app
   signalbox queue history record backup --once`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options := []queue.RecordOption{queue.SinkName(name), queue.HistoryKeep(keep)}
@@ -101,35 +106,39 @@ JSON: {entries, last}, at the end.`,
 			return a.withQueue(ctx, func(q *queue.Queue) error { return a.recordHistory(ctx, q, args[0], options) })
 		},
 	}
-	cmd.Flags().StringVar(&name, "sink", name, "name of these files, if there are other sinks of the queue")
+	cmd.Flags().StringVar(&name, "sink", name, "name of this place, if there are other sinks of the queue")
 	cmd.Flags().IntVar(&keep, "keep", keep, "how many entries the server keeps at most, for a sink that stands still")
 	cmd.Flags().BoolVar(&once, "once", false, "end when all is copied that there is")
 	return cmd
 }
 
-func (a *app) recordHistory(ctx context.Context, q *queue.Queue, folder string, options []queue.RecordOption) error {
-	sink, err := files.Open(folder)
+func (a *app) recordHistory(ctx context.Context, q *queue.Queue, text string, options []queue.RecordOption) error {
+	kept, err := a.openHistory(ctx, text)
 	if err != nil {
 		return err
-	}
-	if torn := sink.Repaired(); torn != nil {
-		fmt.Fprintln(a.stderr, "signalbox:", torn)
 	}
 	var out historyJSON
 	shown := a.newProgress()
 	defer shown.clear()
-	err = q.Record(ctx, sink, append(options, queue.OnRecorded(func(id string, entries int) {
-		out.Entries, out.Last = out.Entries+entries, id
+	waits := false
+	err = q.Record(ctx, kept, append(options, queue.OnRecorded(func(id string, entries int) {
+		waits, out.Entries, out.Last = false, out.Entries+entries, id
 		shown.say(func() string { return entriesText(out.Entries) + " copied" })
+	}), queue.OnRecordTrouble(func(err error) {
+		if !waits {
+			shown.clear()
+			fmt.Fprintf(a.stderr, "signalbox: it goes on when this is over: %v\n", err)
+		}
+		waits = true
 	}))...)
 	shown.clear()
-	if err = errors.Join(err, sink.Close()); err != nil {
+	if err = errors.Join(err, kept.Close()); err != nil {
 		return err
 	}
 	if a.json {
 		return a.printJSON(out)
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s of queue %s copied to %s\n", entriesText(out.Entries), printable(a.queue), printable(folder))
+	_, err = fmt.Fprintf(a.stdout, "%s of queue %s copied to %s\n", entriesText(out.Entries), printable(a.queue), kept.place)
 	return err
 }
 
@@ -177,23 +186,27 @@ func (a *app) printDone(format string, args ...any) error {
 func (a *app) queueRebuildCommand() *cobra.Command {
 	until, asCopy := "", false
 	cmd := &cobra.Command{
-		Use: "rebuild FOLDER", Short: "Make a queue again from its history", Args: exactly("a folder"),
+		Use: "rebuild PLACE", Short: "Make a queue again from its history", Args: exactly("a place"),
 		Long: `Make a queue from its history on a server that has none of its jobs, after the old one has
 lost its data: every job in the state that it was in, those that ran waiting again;
-settings, schedules, results. What the queue did after the last entry that the files have is lost.
+settings, schedules, results. What the queue did after the last entry of its history is
+lost.
 
-Stop what pushes jobs; workers may stay, and go on when it is done. Then record again,
-into the same folder. A rebuild that was stopped on its way leaves a queue that answers
-nobody: call it again.
+` + placesHelp + `
+
+Nobody should push jobs meanwhile, or wait for some: let the new server be reached by
+this command alone, as by --url unix:///run/new.sock. Workers may stay, and go on when
+it is done; a record that runs does, too, behind what was there. A rebuild that was
+stopped on its way leaves a queue that answers nobody: call it again.
 
 With --until the queue is made as it was at a time: 2006-01-02T15:04:05Z07:00, or in local
-time 2006-01-02 15:04:05. With --copy it keeps no history, and the files stay those of
-the queue that is alive on another server: it is to look at.
+time 2006-01-02 15:04:05. With --copy it keeps no history, and what is kept stays that
+of the queue that is alive on another server: it is to look at.
 
 JSON: {entries, events, last, jobs, again}: entries that were read, what was written in
 them, when the last was; jobs on the server, and how many of those ran.`,
 		Example: `  signalbox queue rebuild /var/lib/app/history
-  signalbox queue rebuild history --url redis://spare:6379 --copy --until '2026-03-01 09:30:00'`,
+  signalbox queue rebuild postgres://db/app --url redis://spare:6379 --copy --until '2026-03-01 09:30:00'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var options []queue.RebuildOption
 			if until != "" {
@@ -208,7 +221,9 @@ them, when the last was; jobs on the server, and how many of those ran.`,
 			}
 			ctx, cancel := signal.NotifyContext(cmd.Context(), terminationSignals...)
 			defer cancel()
-			return a.withQueue(ctx, func(q *queue.Queue) error { return a.rebuild(ctx, q, args[0], options) })
+			return a.readHistory(ctx, args[0], func(kept *keptHistory) error {
+				return a.withQueue(ctx, func(q *queue.Queue) error { return a.rebuild(ctx, q, kept, options) })
+			})
 		},
 	}
 	cmd.Flags().StringVar(&until, "until", "", "make it as it was at this time")
@@ -228,23 +243,15 @@ func timeOf(text string) (time.Time, error) {
 	return at, nil
 }
 
-func (a *app) rebuild(ctx context.Context, q *queue.Queue, folder string, options []queue.RebuildOption) error {
-	const instead = "the folder into which signalbox queue history record copies"
-	sink, err := files.Open(folder, files.ReadOnly())
-	if err != nil {
-		return absent(err, folder, instead)
-	}
+func (a *app) rebuild(ctx context.Context, q *queue.Queue, kept *keptHistory, options []queue.RebuildOption) error {
 	shown := a.newProgress()
 	defer shown.clear()
-	made, err := q.Rebuild(ctx, sink, append(options, queue.OnRebuilding(func(r queue.Rebuilt) {
+	made, err := q.Rebuild(ctx, kept, append(options, queue.OnRebuilding(func(r queue.Rebuilt) {
 		shown.say(func() string { return fmt.Sprintf("%s read, %s made", entriesText(r.Entries), count(r.Jobs, "job")) })
 	}))...)
 	shown.clear()
-	if errors.Is(err, queue.ErrInvalid) {
-		err = fmt.Errorf("%s: %w; give %s", printable(folder), err, instead)
-	}
-	if err = errors.Join(err, sink.Close()); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("%s: %w", kept.place, err)
 	}
 	if a.json {
 		return a.printJSON(made)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/signalbox-io/signalbox/queue"
 	"github.com/signalbox-io/signalbox/queue/history"
-	"github.com/signalbox-io/signalbox/queue/history/files"
 )
 
 // What a history tells: each event, or who was there at some time and what they ran.
@@ -36,10 +34,12 @@ func (a *app) historyShowCommand() *cobra.Command {
 	var since, until, at string
 	var filter toldFilter
 	cmd := &cobra.Command{
-		Use: "show FOLDER", Short: "Show what happened to jobs and workers", Args: exactly("a folder"),
-		Long: `Show what happened, from the files of a history: a line for each event of a job or of a
-worker, by the server's clock. No server is needed, and the history may be recorded
+		Use: "show PLACE", Short: "Show what happened to jobs and workers", Args: exactly("a place"),
+		Long: `Show what happened, by a history: a line for each event of a job or of a worker, by the
+server's clock. The queue's server is not needed, and the history may be recorded
 meanwhile. The whole history is read, whatever is shown of it.
+
+` + placesHelp + `
 
 Workers are known, logged in, online, away, changed (other tags or kinds), draining, logged
 out or vanished: of one that has vanished the time is that at which its lease ended, and
@@ -55,7 +55,7 @@ JSON: a line for each event, {entry, at, what, worker, job, reason}; worker has 
 host, pid, state, kinds, tags, capacities, offer_for_ns}, job has {id, kind, key, attempt}.
 With --at a list of workers, each with since and jobs.`,
 		Example: `  signalbox queue history show /var/lib/app/history --at '2026-03-01 02:40:00'
-  signalbox queue history show history --worker anna --since '2026-03-01 00:00:00'
+  signalbox queue history show postgres://db/app --worker anna --since '2026-03-01 00:00:00'
   signalbox queue history show history --job 7HK2 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var then time.Time
@@ -70,11 +70,11 @@ With --at a list of workers, each with since and jobs.`,
 			if at != "" && filter != (toldFilter{}) {
 				return usage("--at shows everybody at one time: it goes without --since, --until, --worker and --job")
 			}
-			return withHistory(args[0], func(sink history.Sink) error {
+			return a.readHistory(cmd.Context(), args[0], func(h *keptHistory) error {
 				if at != "" {
-					return a.showPresent(cmd.Context(), sink, then)
+					return a.showPresent(cmd.Context(), h, then)
 				}
-				return a.showTold(cmd.Context(), sink, &filter)
+				return a.showTold(cmd.Context(), h, &filter)
 			})
 		},
 	}
@@ -84,15 +84,6 @@ With --at a list of workers, each with since and jobs.`,
 	cmd.Flags().StringVar(&filter.job, "job", "", "what happened to this job")
 	cmd.Flags().StringVar(&at, "at", "", "who was there at this time")
 	return cmd
-}
-
-// withHistory opens the files of a history to be read.
-func withHistory(folder string, use func(history.Sink) error) error {
-	sink, err := files.Open(folder, files.ReadOnly())
-	if err != nil {
-		return err
-	}
-	return errors.Join(use(sink), sink.Close())
 }
 
 func (f *toldFilter) has(e *queue.HistoryEvent) bool {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -37,6 +38,7 @@ func findBrowser(t *testing.T) string {
 type browser struct {
 	t       *testing.T
 	to      *os.File
+	pipe    *os.File // what it says
 	from    *bufio.Reader
 	last    int
 	session string
@@ -55,7 +57,6 @@ func startBrowser(t *testing.T) *browser {
 	cmd := exec.Command(findBrowser(t), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
 		"--no-first-run", "--disable-background-networking", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
 	cmd.ExtraFiles = []*os.File{itsIn, itsOut} // 3 and 4 there
-	cmd.WaitDelay = 10 * time.Second
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
@@ -64,13 +65,15 @@ func startBrowser(t *testing.T) *browser {
 	_, _ = itsIn.Close(), itsOut.Close()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
+		impatient := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() }) // it may have ended
 		_, _ = to.Close(), cmd.Wait()
+		impatient.Stop()
 		_ = from.Close()
 		if t.Failed() {
 			t.Logf("the browser: %s", said.String())
 		}
 	})
-	b := &browser{t: t, to: to, from: bufio.NewReader(from)}
+	b := &browser{t: t, to: to, pipe: from, from: bufio.NewReader(from)}
 	var target struct{ TargetID string }
 	b.must("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var attached struct{ SessionID string }
@@ -79,7 +82,7 @@ func startBrowser(t *testing.T) *browser {
 	return b
 }
 
-// call calls a method and reads its result. What the browser tells besides is passed over.
+// call calls a method and reads its result. What the browser tells besides is passed over. It answers soon, or never.
 func (b *browser) call(method string, params map[string]any, result any) error {
 	b.last++
 	message, err := json.Marshal(map[string]any{"id": b.last, "method": method, "params": params, "sessionId": b.session})
@@ -88,6 +91,10 @@ func (b *browser) call(method string, params map[string]any, result any) error {
 	}
 	if b.session == "" {
 		message = bytes.Replace(message, []byte(`,"sessionId":""`), nil, 1)
+	}
+	soon := time.Now().Add(patience)
+	if err := errors.Join(b.to.SetWriteDeadline(soon), b.pipe.SetReadDeadline(soon)); err != nil {
+		return err
 	}
 	if _, err := b.to.Write(append(message, 0)); err != nil {
 		return err
@@ -119,30 +126,51 @@ func (b *browser) call(method string, params map[string]any, result any) error {
 func (b *browser) must(method string, params map[string]any, result any) {
 	b.t.Helper()
 	if err := b.call(method, params, result); err != nil {
-		b.t.Fatal(err)
+		b.t.Fatalf("%s: %v", method, err)
 	}
 }
 
-// until waits until an expression is true on the page, whatever page that is by then, and returns its value.
+// evaluated is what an expression was.
+type evaluated struct {
+	Result           struct{ Value any }
+	ExceptionDetails *struct{ Text string }
+}
+
+// evaluate has the page evaluate an expression, and wait for it if it is a promise.
+func (b *browser) evaluate(expression string) (got evaluated, err error) {
+	err = b.call("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}, &got)
+	return got, err
+}
+
+// until waits until an expression is true on the page, whatever page that is by then, and returns its value. The page looks for
+// a second at a time, so that each call is answered soon.
 func (b *browser) until(expression string) any {
 	b.t.Helper()
-	script := fmt.Sprintf(`new Promise(done => { const look = () => { const v = (%s); v ? done(v) : setTimeout(look, 20) }; look() })`, expression)
-	for {
-		var got struct {
-			Result           struct{ Value any }
-			ExceptionDetails *struct{ Text string }
-		}
-		err := b.call("Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true}, &got)
+	script := fmt.Sprintf(`new Promise(done => { const end = Date.now() + 1000, look = () => {
+		const v = (%s); v || Date.now() > end ? done(v) : setTimeout(look, 20) }; look() })`, expression)
+	for giveUp := time.Now().Add(patience); ; {
+		got, err := b.evaluate(script)
 		switch {
-		case err != nil && b.t.Context().Err() == nil && !strings.Contains(err.Error(), "Inspected target navigated") &&
+		case err != nil && !strings.Contains(err.Error(), "Inspected target navigated") &&
 			!strings.Contains(err.Error(), "context") && !strings.Contains(err.Error(), "Promise was collected"):
 			b.t.Fatalf("%s: %v", expression, err)
 		case err == nil && got.ExceptionDetails != nil:
 			b.t.Fatalf("%s: %s", expression, got.ExceptionDetails.Text)
-		case err == nil:
+		case err == nil && got.Result.Value != nil && got.Result.Value != false && got.Result.Value != "" && got.Result.Value != 0.0:
 			return got.Result.Value
+		case time.Now().After(giveUp):
+			b.t.Fatalf("not within %v: %s\n%s", patience, expression, b.says())
 		}
 	}
+}
+
+// says is what the page says, for who has waited for something else.
+func (b *browser) says() string {
+	got, err := b.evaluate(`location.href + '\n' + document.body.innerText`)
+	if err != nil || got.ExceptionDetails != nil {
+		return fmt.Sprintf("the page says nothing: %v, %+v", err, got.ExceptionDetails)
+	}
+	return fmt.Sprintf("the page says: %v", got.Result.Value)
 }
 
 func (b *browser) open(url string) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -30,6 +31,9 @@ func TestMain(m *testing.M) {
 	postgrestest.CloseShared()
 	os.Exit(code)
 }
+
+// patience only passes in full when something hangs.
+const patience = 5 * time.Minute
 
 // a centre under test: what it says, where its pages are, and what ends it.
 type opened struct {
@@ -70,6 +74,8 @@ func openCentre(t *testing.T, flags ...string) *opened {
 	case o.at = <-o.isAt:
 	case err := <-o.over:
 		t.Fatalf("it did not open: %v\n%s", err, o.said())
+	case <-time.After(patience):
+		t.Fatalf("it did not open within %v\n%s", patience, o.said())
 	}
 	t.Cleanup(func() { _ = o.close() }) // what counts has been asserted before
 	return o
@@ -78,15 +84,21 @@ func openCentre(t *testing.T, flags ...string) *opened {
 // close closes the centre, and returns what it says of its account.
 func (o *opened) close() error {
 	o.end()
-	err := <-o.over
-	o.over <- err
-	return err
+	select {
+	case err := <-o.over:
+		o.over <- err
+		return err
+	case <-time.After(patience):
+		return fmt.Errorf("it did not close within %v\n%s", patience, o.said())
+	}
 }
 
 // events are the pages that a stream sends, until a page satisfies enough.
 func (o *opened) until(client *http.Client, path string, enough func(page string) bool) string {
 	o.t.Helper()
-	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodGet, o.at+path, nil)
+	ctx, cancel := context.WithTimeout(o.t.Context(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, o.at+path, nil)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -100,18 +112,22 @@ func (o *opened) until(client *http.Client, path string, enough func(page string
 	}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
-	var page strings.Builder
+	last, page := "", strings.Builder{}
 	for lines.Scan() {
 		if line, isData := strings.CutPrefix(lines.Text(), "data: "); isData {
 			fmt.Fprintln(&page, line)
 			continue
 		}
-		if text := page.String(); enough(text) {
+		text := page.String()
+		if enough(text) {
 			return text
+		}
+		if text != "" {
+			last = text
 		}
 		page.Reset()
 	}
-	o.t.Fatalf("%s ended too early: %v\n%s\n%s", path, lines.Err(), page.String(), o.said())
+	o.t.Fatalf("%s ended, or %v were over: %v\nThe last page was:\n%s\n%s", path, patience, lines.Err(), last, o.said())
 	return ""
 }
 

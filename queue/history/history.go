@@ -45,4 +45,6 @@ var (
 	ErrGap = errors.New("the history has a hole")
 	// ErrDamaged: what was kept is not what is read.
 	ErrDamaged = errors.New("the history is damaged")
+	// ErrUnavailable: what keeps it is out of reach, as a database is that is started again. The same call may work later.
+	ErrUnavailable = errors.New("what keeps the history is out of reach")
 )

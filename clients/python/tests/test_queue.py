@@ -4,6 +4,7 @@ import json
 import threading
 import time
 import unittest
+import unittest.mock
 from typing import Any
 
 import signalbox
@@ -231,6 +232,11 @@ class Queues(Case):
         self.queue._keys.pop()  # as one of an older version would have it
         self.queue.enqueue("note", 2)
         self.assertEqual(self.stats()[1], 2)
+
+    def test_a_client_of_another_wire_version_is_refused(self) -> None:
+        with unittest.mock.patch("signalbox.queue.WIRE", "2"):
+            self.assertRaisesRegex(signalbox.UnsupportedServer, "update the older of the two", self.queue.enqueue, "note", 1)
+        self.assertEqual(self.stats()[1], 0)
 
     def test_schedules_tick(self) -> None:
         ticked = threading.Event()

@@ -67,6 +67,17 @@ type WorkerMark struct {
 	Here        bool      // it was there already when the history began
 }
 
+// BaseBegins says that from here on the queue says all that it has.
+func (c *Came) BaseBegins() bool { return c.Mark.is("walk") }
+
+// BaseEnds is the number of the entry with which a base began that is whole now, "" if none is.
+func (c *Came) BaseEnds() string {
+	if !c.Mark.is("walked") {
+		return ""
+	}
+	return c.Mark.word(0)
+}
+
 // Rebuilds says that the queue was made again here, from what was before.
 func (c *Came) Rebuilds() bool { return c.Mark.is("rebuilt") }
 

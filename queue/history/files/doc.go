@@ -9,5 +9,5 @@
 // it go on behind it. Check looks at all of a folder.
 //
 // Inside: format.go is the bytes, scan.go finds records in one file, walk.go reads file after file and knows holes; sink.go is
-// the writer. The format is in docs/queue/history-sinks.md, and why it is so in docs/decisions/041-segment-files.md.
+// the writer, prune.go removes what is too old. The format is in docs/queue/history-sinks.md, and why it is so in docs/decisions/041-segment-files.md.
 package files

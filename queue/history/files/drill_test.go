@@ -13,3 +13,12 @@ func TestTheServerIsKilledAndTheQueueIsMadeAgain(t *testing.T) {
 	folder := t.TempDir()
 	historydrill.Run(t, func() (history.Sink, error) { return files.Open(folder, files.SegmentBytes(1<<20)) })
 }
+
+func TestAPrunedHistoryMakesTheSameQueue(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	sink, err := files.Open(folder, files.SegmentBytes(1<<12))
+	must(t, err)
+	historydrill.Prune(t, sink, func(upto string) error { return files.Prune(folder, upto) })
+	must(t, sink.Close())
+}

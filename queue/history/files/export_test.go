@@ -8,7 +8,7 @@ import (
 // WriteVersion makes the last file one of another version, as that would write it.
 func WriteVersion(t *testing.T, folder string, version uint32) {
 	t.Helper()
-	segments, err := list(folder)
+	segments, _, err := list(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,11 +84,11 @@ func (s *Sink) open() error {
 	if err := s.removeUnfinished(); err != nil {
 		return err
 	}
-	segments, err := list(s.folder)
+	segments, pruned, err := list(s.folder)
 	if err != nil || len(segments) == 0 {
 		return err
 	}
-	if s.tip, err = findTip(segments, s.salvage != nil); err != nil {
+	if s.tip, err = findTip(segments, pruned, s.salvage != nil); err != nil {
 		return err
 	}
 	last := segments[len(segments)-1]
@@ -111,7 +111,7 @@ type tip struct {
 }
 
 // findTip looks for the last entry in the last file; if that is damaged, it fails, or reads all files as a reader would.
-func findTip(segments []segment, salvage bool) (t tip, err error) {
+func findTip(segments []segment, pruned sequence.ID, salvage bool) (t tip, err error) {
 	if len(segments) == 0 {
 		return t, nil
 	}
@@ -125,7 +125,7 @@ func findTip(segments []segment, salvage bool) (t tip, err error) {
 		w.ctx = context.Background() // it is one file, or nobody's hurry
 		w.entry = func(record) error { return nil }
 		w.found = func(d *Damage) error { damage = cmp.Or(damage, d); return nil }
-		if err := w.from(0); err != nil {
+		if err := w.run(); err != nil {
 			return t, err
 		}
 		if damage == nil || len(w.segments) == len(segments) {
@@ -134,7 +134,7 @@ func findTip(segments []segment, salvage bool) (t tip, err error) {
 		if !salvage {
 			return t, damage
 		}
-		w = &walk{segments: segments, expect: 1}
+		w = &walk{segments: segments, after: pruned}
 	}
 	if damage != nil && !salvage {
 		return t, damage

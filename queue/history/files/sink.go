@@ -57,11 +57,11 @@ func (s *Sink) now(ctx context.Context) (tip, error) {
 	if err := s.usable(ctx); err != nil || !s.readOnly {
 		return s.tip, err
 	}
-	segments, err := list(s.folder)
+	segments, pruned, err := list(s.folder)
 	if err != nil {
 		return tip{}, err
 	}
-	t, err := findTip(segments, s.salvage != nil)
+	t, err := findTip(segments, pruned, s.salvage != nil)
 	if err != nil {
 		return tip{}, fmt.Errorf("look where the history in %s ends: %w", s.folder, err)
 	}
@@ -202,9 +202,12 @@ func (s *Sink) walk(ctx context.Context, after string) (*walk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the history in %s: %w", s.folder, err)
 	}
-	segments, err := list(s.folder)
+	segments, pruned, err := list(s.folder)
 	if err != nil {
 		return nil, err
+	}
+	if pruned.After(from) {
+		from = pruned
 	}
 	if n := len(segments); n > 0 && s.file != nil && segments[n-1].number == s.segment {
 		segments[n-1].size = s.size // what is behind it was not acknowledged

@@ -19,13 +19,12 @@ type segment struct {
 	size   int64 // up to which it is read
 }
 
-// list returns a folder's segments in order.
-func list(folder string) ([]segment, error) {
+// list returns a folder's segments in order, and the ID up to which it was pruned. That is asked last: who prunes says so first.
+func list(folder string) (segments []segment, pruned sequence.ID, err error) {
 	names, err := os.ReadDir(folder)
 	if err != nil {
-		return nil, err
+		return nil, pruned, err
 	}
-	var segments []segment
 	for _, entry := range names {
 		number := segmentNumber(entry.Name())
 		if number == 0 || !entry.Type().IsRegular() {
@@ -33,12 +32,13 @@ func list(folder string) ([]segment, error) {
 		}
 		info, err := entry.Info()
 		if err != nil {
-			return nil, err
+			return nil, pruned, err
 		}
 		segments = append(segments, segment{filepath.Join(folder, entry.Name()), number, info.Size()})
 	}
 	slices.SortFunc(segments, func(a, b segment) int { return int(a.number) - int(b.number) })
-	return segments, nil
+	pruned, err = readPruned(folder)
+	return segments, pruned, err
 }
 
 // walk reads a history from segment to segment. It believes a record that is whole and comes after the one before; what is
@@ -69,7 +69,7 @@ type walk struct {
 // run reads from where the entries after w.after begin.
 func (w *walk) run() error {
 	start := 0
-	w.expect = 1
+	w.expect = max(w.expect, 1)
 	for i := len(w.segments) - 1; i >= 0 && w.after != (sequence.ID{}); i-- {
 		h, err := readHeader(w.segments[i])
 		if err == nil && !h.after.After(w.after) && h.segment == w.segments[i].number {

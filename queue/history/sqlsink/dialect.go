@@ -2,11 +2,17 @@ package sqlsink
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/signalbox-io/signalbox/queue/history"
 )
 
 // Dialect is a kind of database.
@@ -53,13 +59,13 @@ create table if not exists %[2]s_queues (
 	version integer not null,
 	ms bigint not null,      -- the last entry's ID, in two parts
 	seq bigint not null,
-	entries bigint not null  -- how many there are
+	entries bigint not null  -- the number of the last entry
 );
 create table if not exists %[2]s_entries (
 	queue bigint not null references %[2]s_queues (id),
 	ms bigint not null,
 	seq bigint not null,
-	number bigint not null,  -- from 1 on, without holes
+	number bigint not null,  -- from 1 on, without holes. Of ms 0, seq 0 it is that of the last entry that was pruned
 	data %[4]s not null,
 	primary key (queue, ms, seq)
 );
@@ -120,16 +126,33 @@ func (c config) insert(entries int) string {
 	return c.statement(b.String())
 }
 
-// explain says more of errors that mean that the tables are not there.
+// explain says more of errors that mean that the tables are not there, or that the database is not.
 func (c config) explain(err error) error {
 	var coded interface{ SQLState() string } // of PostgreSQL's drivers
-	missing := strings.Contains(err.Error(), "no such table") || strings.Contains(err.Error(), "no such column")
+	state := ""
 	if errors.As(err, &coded) {
-		state := coded.SQLState()
-		missing = state == "42P01" || state == "42703" || state == "3F000" // no table, column or schema
+		state = coded.SQLState()
 	}
-	if missing {
+	switch {
+	case slices.Contains(noSuchThing, state), strings.Contains(err.Error(), "no such table"), strings.Contains(err.Error(), "no such column"):
 		return fmt.Errorf("%w: run what sqlsink.Schema prints for %s, with the prefix %q: %w", ErrSchema, c.name, c.prefix, err)
+	case outOfReach(err, state):
+		return fmt.Errorf("%w: call again when the database answers: %w", history.ErrUnavailable, err)
 	}
 	return err
+}
+
+// noSuchThing are PostgreSQL's codes for a table, a column or a schema that is not there.
+var noSuchThing = []string{"42P01", "42703", "3F000"}
+
+// away begins PostgreSQL's codes for what passes: connections, a server that ends, starts, is full, or only a replica for now.
+var away = regexp.MustCompile(`^(08|53|57P0[1-3]|25006)`)
+
+func outOfReach(err error, state string) bool {
+	if state != "" {
+		return away.MatchString(state)
+	}
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		strings.Contains(err.Error(), "SQLITE_BUSY")
 }

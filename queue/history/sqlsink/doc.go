@@ -9,6 +9,6 @@
 // be: of two writers one wins, and the other one looks again. Entries have numbers without holes, so that one that was deleted is
 // missed when the history is read.
 //
-// Inside: dialect.go is what differs between the databases, write.go and read.go are the statements.
+// Inside: dialect.go is what differs between the databases, write.go, read.go and prune.go are the statements.
 // docs/queue/history-sinks.md says what is promised.
 package sqlsink

@@ -57,6 +57,34 @@ func Open(ctx context.Context, db *sql.DB, dialect Dialect, queue string, option
 	return nil, s.fail("open", err)
 }
 
+// Queues are the names of the queues that have a history in a database, in order.
+func Queues(ctx context.Context, db *sql.DB, dialect Dialect, options ...Option) (names []string, err error) {
+	c, err := configure(dialect, options)
+	if err == nil {
+		names, err = c.queues(ctx, db)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the histories in %s: %w", c.name, c.explain(err))
+	}
+	return names, nil
+}
+
+func (c config) queues(ctx context.Context, db *sql.DB) (names []string, err error) {
+	rows, err := db.QueryContext(ctx, c.statement("select queue from {queues} order by queue"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, rows.Err()
+}
+
 func (s *Sink) fail(do string, err error) error {
 	if err == nil {
 		return nil
