@@ -138,9 +138,10 @@ func (m *mover) examineAccounts(ctx context.Context, callers []caller) error {
 func (m *mover) compareAccounts(callers []caller, ours, theirs map[string]account) error {
 	strangers := map[string]bool{}
 	for _, c := range callers {
-		from, to := ours[c.user], theirs[c.user]
+		from, known := ours[c.user]
+		to := theirs[c.user]
 		shared := slices.ContainsFunc(from.passwords, func(hash string) bool { return slices.Contains(to.passwords, hash) })
-		if !to.on || !to.open && !shared {
+		if known && (!to.on || !to.open && !shared) { // the server's own connections have no account
 			strangers[c.user] = true
 		}
 	}
