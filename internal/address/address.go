@@ -162,6 +162,7 @@ func One(rawURL string) (client *redis.Client, place string, err error) {
 	if err == nil && t.topology == "" {
 		var options *redis.Options
 		if options, err = t.options(); err == nil {
+			options.DialerRetries = 1 // who gives a wrong URL is to hear of it
 			return redis.NewClient(options), t.place(), nil
 		}
 	}
