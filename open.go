@@ -16,7 +16,8 @@ import (
 //	redis+cluster://[user:password@]host:port,host:port               a Cluster; rediss+cluster with TLS
 //
 // The query may hold the options of go-redis, such as ?read_timeout=1s. The password is the data servers'; Sentinels
-// that want one are given ?sentinel_username= and ?sentinel_password=.
+// that want one are given ?sentinel_username= and ?sentinel_password=. With TLS, ?cacert= names a PEM file of the
+// certificates to trust in place of the system's, and ?cert= and ?key= those of the certificate to show.
 func Open(ctx context.Context, rawURL string, options ...Option) (*Box, error) {
 	client, place, err := address.Dial(rawURL)
 	if err != nil {

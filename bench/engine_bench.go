@@ -81,7 +81,7 @@ func engineGroups(b *engineBench) []*engineGroup {
 	return []*engineGroup{
 		loadGroup(b), singleGroup(b), insideGroup(b), ledgerGroup(b), idleGroup(b), memoryGroup(b), expiryGroup(b),
 		largeGroup(b), removalGroup(b), growthGroup(b), mixGroup(b),
-		replicatedGroup(b, 1), replicatedGroup(b, 3), applyGroup(b), fullSyncGroup(b),
+		replicatedGroup(b, 1), replicatedGroup(b, 3), applyGroup(b), fullSyncGroup(b), moveGroup(b),
 	}
 }
 

@@ -55,6 +55,7 @@ var roles = map[string]func(ctx context.Context, config []byte) error{
 	"pipelined":   pipelinedRole,
 	"holding":     holdingRole,
 	"queue":       queueRole,
+	"move":        moveRole,
 }
 
 // parts are the subcommands, each with a page of its own.

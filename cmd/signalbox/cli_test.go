@@ -87,11 +87,16 @@ func scriptParams(t *testing.T, url string) testscript.Params {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"status": exitsWith, "until": until, "untilfile": untilFile, "signal": signalOwner, "serving": serving,
-			"certificate": certificate, "postgres": postgres(t), "report": checkReport, "picture": checkPicture,
+			"postgres": postgres(t), "report": checkReport, "picture": checkPicture,
+			// certificate NAME writes NAME.pem and NAME.key.
+			"certificate": func(ts *testscript.TestScript, _ bool, args []string) {
+				difftest.Certificate(t, ts.Getenv("WORK"), args[0])
+			},
 			"redis": func(ts *testscript.TestScript, _ bool, args []string) {
 				for i, arg := range args {
 					if arg == "FREEPORT" {
 						args[i] = difftest.FreePort(t)
+						ts.Setenv("FREEPORT", args[i])
 					}
 				}
 				addr := difftest.Redis(t, args...).Addr

@@ -75,14 +75,40 @@ func lookAtRole(r *reading) finding {
 			Do: "connect to " + primary + ", and CONFIG SET replica-read-only yes here",
 		}
 	}
-	link := r.info["master_link_status"]
+	if r.moved != "" {
+		return finding{
+			Level: levelDanger, What: "it was closed by signalbox move, and answers READONLY to every acquire: its data is at " + r.moved,
+			Do: "connect to " + r.moved + ", and shut this one down",
+		}
+	}
+	link, mend := r.info["master_link_status"], ""
 	if why := r.info["master_link_error"]; why != "" {
 		link += ": " + why
+		mend = mendLink(why)
 	}
 	return finding{
 		Level: levelDanger, What: fmt.Sprintf("a replica of %s (link %s): it answers READONLY to every acquire", primary, link),
-		Do: "connect to " + primary + ", or let Sentinels find the primary: redis+sentinel://",
+		Do: "connect to " + primary + ", or let Sentinels find the primary: redis+sentinel://" + mend,
 	}
+}
+
+// mendLink says what else to do where a replica's link is down, "" if the reason says that itself.
+func mendLink(why string) string {
+	for _, known := range []struct{ sign, do string }{
+		{"masterauth", "CONFIG SET masterauth, and masteruser if the primary has users"},
+		{"NOAUTH", "CONFIG SET masterauth, and masteruser if the primary has users"},
+		{"NOPERM", "the account of masteruser needs +psync +replconf +ping at the primary"},
+		{"certificate", "CONFIG SET tls-ca-cert-file, tls-client-cert-file and tls-client-key-file"},
+		{"Cluster", "a Cluster has replicas of its own; REPLICAOF NO ONE ends this one"},
+		{"unknown command", "a server that knows it, and REPLICAOF again: until then it stands still"},
+		{"version", "a server as new as its primary, and REPLICAOF again: until then it stands still"},
+		{"refused", "see that the primary runs, and listens there"},
+	} {
+		if strings.Contains(why, known.sign) {
+			return "; for the link: " + known.do
+		}
+	}
+	return ""
 }
 
 func lookAtEviction(r *reading) finding {
@@ -152,6 +178,13 @@ func lookAtDisk(r *reading) finding {
 	switch {
 	case r.info["rdb_last_bgsave_status"] == "":
 		return hidden("INFO does not tell of its files")
+	case r.info["aof_last_write_status"] == "err" && r.info["role"] == "slave":
+		return finding{
+			Level: levelDanger,
+			What: fmt.Sprintf("it cannot write its append-only file, and follows on in memory; %d bytes of it were given up: "+
+				"started again it would begin with older data", r.info.number("aof_discarded_bytes")),
+			Do: "make room on its disk: then the file is written anew by itself; its log says what failed",
+		}
 	case r.info["aof_last_write_status"] == "err":
 		return finding{Level: levelDanger, What: "it cannot write its append-only file: writes are answered MISCONF", Do: "make room on its disk; its log says what failed"}
 	case r.info["rdb_last_bgsave_status"] == "err":

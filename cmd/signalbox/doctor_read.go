@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/signalbox-io/signalbox/internal/address"
 )
 
 // reading is what a server says of itself. What it refuses to say is nil, or missing.
@@ -19,6 +22,7 @@ type reading struct {
 	inCluster bool              // the URL is a Cluster's
 	private   bool              // it is the private local engine, of which nobody sets anything
 	sentinels []sentinelView    // those of the URL; nil if it has none
+	moved     string            // where the data went, of a server that signalbox move has closed
 
 	open      bool          // connections without a password may give commands
 	now       time.Time     // by the server's clock
@@ -39,6 +43,7 @@ func (r *reading) read(ctx context.Context, server *redis.Client) error {
 	}{
 		{"INFO", r.readInfo},
 		{"CONFIG GET", r.readConfig},
+		{"GET " + address.MovedKey, r.readMoved},
 		{"CLUSTER INFO", r.readCluster},
 		{"TIME", r.readClock},
 		{"EVAL", r.readRights},
@@ -79,6 +84,17 @@ func (r *reading) readConfig(ctx context.Context, server *redis.Client) error {
 		}
 	}
 	return nil
+}
+
+// readMoved finds out whether it is a replica of itself, as a move leaves its source.
+func (r *reading) readMoved(ctx context.Context, server *redis.Client) (err error) {
+	if r.info["role"] != "slave" || r.info["master_host"] != "127.0.0.1" || r.info["master_port"] != r.info["tcp_port"] {
+		return nil
+	}
+	if r.moved, err = server.Get(ctx, address.MovedKey).Result(); errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
 }
 
 func (r *reading) readCluster(ctx context.Context, server *redis.Client) error {

@@ -55,6 +55,10 @@ func TestDoctor(t *testing.T) {
 		{"version", levelDanger, "found Redis 6", func(r *reading) { r.unsupported = errors.New("found Redis 6") }},
 		{"role", levelDanger, `replica of 10.0.0.5:6379 \(link down\).*READONLY`, fields("role", "slave", "master_host", "10.0.0.5", "master_port", "6379", "master_link_status", "down")},
 		{"role", levelDanger, `link down: the primary refuses masterauth`, fields("role", "slave", "master_link_status", "down", "master_link_error", "the primary refuses masterauth")},
+		{"role", levelDanger, "its data is at redis://10.0.0.9:6379", func(r *reading) {
+			r.info["role"], r.moved = "slave", "redis://10.0.0.9:6379"
+		}},
+		{"disk", levelDanger, "follows on in memory; 70 bytes of it were given up", fields("role", "slave", "aof_last_write_status", "err", "aof_discarded_bytes", "70")},
 		{"role", levelDanger, "Sentinel", fields("redis_mode", "sentinel")},
 		{"role", levelDanger, "takes writes", fields("role", "slave", "slave_read_only", "0")},
 		{"eviction", levelDanger, "volatile-lru", func(r *reading) { r.eviction = "volatile-lru" }},

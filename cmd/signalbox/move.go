@@ -58,7 +58,7 @@ repaired, text}; step is copy, follow, check, cutover, note or done.`,
 		},
 	}
 	flags, o := cmd.Flags(), &f.options
-	flags.StringVar(&f.from, "from", "", "the server that has the data: redis://, rediss://, unix://")
+	flags.StringVar(&f.from, "from", "", "the server that has the data: redis://, rediss://, unix://; with TLS, the\ncertificates to trust and to show are ?cacert=FILE&cert=FILE&key=FILE")
 	flags.StringVar(&f.to, "to", "", "the server that is to have it, or a folder for an engine")
 	flags.StringVar(&o.Match, "match", "", "move only keys that begin so: PREFIX*, such as signalbox:*")
 	flags.BoolVar(&o.LeaveOpen, "leave-open", false, "with --match: let the source go on taking writes, for its other users;\nthe users of the keys must have been stopped before")
@@ -146,7 +146,7 @@ func (a *app) openTarget(f *moveFlags) (end func() error, err error) {
 	if o.To.Client, o.To.Place, err = address.One(f.to); err != nil {
 		return nil, usage("--to: %w", err)
 	}
-	o.Announce = f.announce
+	o.Announce, o.Meant = f.announce, f.announce != ""
 	if o.Announce == "" && !f.noAnnounce {
 		o.Announce = o.To.Place
 	}

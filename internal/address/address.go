@@ -142,10 +142,15 @@ func (t target) options() (*redis.Options, error) {
 	if len(t.hosts) > 1 {
 		return nil, fmt.Errorf("several hosts need the scheme %s+sentinel or %s+cluster", t.scheme, t.scheme)
 	}
+	files, err := t.takeCertificates()
+	if err != nil {
+		return nil, err
+	}
 	options, err := redis.ParseURL(t.single())
 	if err != nil {
 		return nil, err
 	}
+	files.to(options.TLSConfig)
 	options.MaxRetries, options.ContextTimeoutEnabled = -1, true
 	options.DialTimeout = cmp.Or(options.DialTimeout, dialTimeout)
 	return options, nil
@@ -157,6 +162,7 @@ func One(rawURL string) (client *redis.Client, place string, err error) {
 	if err == nil && t.topology == "" {
 		var options *redis.Options
 		if options, err = t.options(); err == nil {
+			options.DialerRetries = 1 // who gives a wrong URL is to hear of it
 			return redis.NewClient(options), t.place(), nil
 		}
 	}
@@ -189,6 +195,10 @@ func (t target) failover() (*redis.FailoverOptions, error) {
 	name, password := t.query.Get("sentinel_username"), t.query.Get("sentinel_password")
 	t.query.Del("sentinel_username")
 	t.query.Del("sentinel_password")
+	files, err := t.takeCertificates()
+	if err != nil {
+		return nil, err
+	}
 	user := t.user
 	t.user, t.path = nil, "/"+db
 	t.query.Set("master_name", master)
@@ -197,6 +207,7 @@ func (t target) failover() (*redis.FailoverOptions, error) {
 	if err != nil {
 		return nil, err
 	}
+	files.to(options.TLSConfig)
 	if user != nil {
 		options.Username = user.Username()
 		options.Password, _ = user.Password()
@@ -235,12 +246,17 @@ func (t target) cluster() (redis.UniversalClient, error) {
 	if strings.Trim(t.path, "/") != "" {
 		return nil, errors.New("a Cluster has no databases to choose from")
 	}
+	files, err := t.takeCertificates()
+	if err != nil {
+		return nil, err
+	}
 	t.path = ""
 	t.query["addr"] = t.hosts[1:]
 	options, err := redis.ParseClusterURL(t.single())
 	if err != nil {
 		return nil, err
 	}
+	files.to(options.TLSConfig)
 	options.MaxRetries, options.ContextTimeoutEnabled = -1, true
 	return redis.NewClusterClient(options), nil
 }

@@ -18,7 +18,7 @@ const MovedKey = "signalbox:moved"
 // server. What the old one refused was not done, and is sent again; of a pipeline its callers send it again. Without the URL
 // nothing happens.
 //
-// The URL may leave out user and password: then they stay what they were.
+// The URL may leave out user and password, or certificates: then they stay what they were.
 type follower struct {
 	old redis.Options // as it was asked for
 
@@ -168,7 +168,8 @@ func (f *follower) look(ctx context.Context, from *redis.Options) *redis.Options
 	if to.Username == "" && to.Password == "" {
 		to.Username, to.Password = f.old.Username, f.old.Password
 	}
-	if to.TLSConfig != nil && f.old.TLSConfig != nil {
+	// Certificates, too, unless it names its own.
+	if c := to.TLSConfig; c != nil && f.old.TLSConfig != nil && c.RootCAs == nil && c.Certificates == nil {
 		config := f.old.TLSConfig.Clone()
 		config.ServerName = to.TLSConfig.ServerName
 		to.TLSConfig = config

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -61,13 +62,17 @@ func dump(ctx context.Context, client *redis.Client, names []string) ([]dumped, 
 
 // differing returns those of the keys that are not alike.
 func differing(ctx context.Context, from, to *redis.Client, names []string) (differ []string, err error) {
-	a, err := dump(ctx, from, names)
-	if err != nil {
-		return nil, fmt.Errorf("read the source: %w", err)
+	var a, b []dumped
+	var errA, errB error
+	var reading sync.WaitGroup
+	reading.Go(func() { a, errA = dump(ctx, from, names) })
+	b, errB = dump(ctx, to, names)
+	reading.Wait()
+	if errA != nil {
+		return nil, fmt.Errorf("read the source: %w", errA)
 	}
-	b, err := dump(ctx, to, names)
-	if err != nil {
-		return nil, fmt.Errorf("read the target: %w", err)
+	if errB != nil {
+		return nil, fmt.Errorf("read the target: %w", errB)
 	}
 	for i, name := range names {
 		alike := a[i] == b[i]

@@ -61,8 +61,12 @@ func (m *mover) announce(ctx context.Context) error {
 		return nil
 	}
 	m.announced = true
-	if err := m.From.Client.Set(ctx, address.MovedKey, m.Announce, 0).Err(); err != nil {
-		return fmt.Errorf("leave the new URL in the source: %w%s", err, adviceOn(err))
+	err := m.From.Client.Set(ctx, address.MovedKey, m.Announce, 0).Err()
+	if err != nil && strings.HasPrefix(err.Error(), "OOM") { // which may be why it is left
+		err = m.From.Client.Eval(ctx, "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], ARGV[1])", []string{address.MovedKey}, m.Announce).Err()
+	}
+	if err != nil {
+		return fmt.Errorf("leave the new URL in the source: %w", err)
 	}
 	return nil
 }
@@ -233,10 +237,21 @@ func (m *mover) afterwards(began time.Time, repaired int) {
 	if err := m.To.Client.Del(ctx, address.MovedKey).Err(); err != nil {
 		m.note("the key %s is left in the target, and does no harm: %v", address.MovedKey, err)
 	}
-	// A server without a file has nothing to be written anew: the error is that.
-	_ = m.To.Client.ConfigRewrite(ctx).Err()
 	if m.keepsOpen != nil {
 		m.note("a source that is started again takes writes again (CONFIG REWRITE: %v): shut it down when its callers have gone", m.keepsOpen)
+	}
+}
+
+// keepRole has a target that was a replica before be none when it is started again. What was lent to it (follow.go) must be
+// taken back by then, or the source's password would stay in its configuration file.
+func (m *mover) keepRole() {
+	if m.to["role"] == "master" {
+		return
+	}
+	ctx, done := context.WithTimeout(context.Background(), cleanUp)
+	defer done()
+	if err := m.To.Client.ConfigRewrite(ctx).Err(); err != nil {
+		m.note("the target was a replica, and is one again if its configuration says so when it is started again (CONFIG REWRITE: %v)", err)
 	}
 }
 

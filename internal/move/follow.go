@@ -14,8 +14,12 @@ import (
 // errCannotFollow is for a target that does not become a replica of the source, and has what it had.
 var errCannotFollow = errors.New("the target cannot follow the source")
 
-// patience is how long nothing may be seen of a replica that is to come.
-const patience = 10 * time.Second
+const (
+	// patience is how long nothing may be seen of a replica that is to come.
+	patience = 10 * time.Second
+	// mostCopies is how often it may begin to copy.
+	mostCopies = 3
+)
 
 // following has the target be a replica of the source.
 type following struct {
@@ -25,7 +29,7 @@ type following struct {
 }
 
 // cannotFollow says why it is of no use to try; "" if it is.
-func (m *mover) cannotFollow() string {
+func (m *mover) cannotFollow(ctx context.Context) string {
 	from, to := m.From.Client.Options(), m.To.Client.Options()
 	host, _, err := net.SplitHostPort(from.Addr)
 	switch {
@@ -35,12 +39,20 @@ func (m *mover) cannotFollow() string {
 		return "--match"
 	case from.Network != "tcp" || err != nil:
 		return "the URL of the source is none by which it reaches it"
-	case from.TLSConfig != nil:
-		return "the source speaks TLS"
+	case from.TLSConfig != nil && !m.followsByTLS(ctx):
+		return "the source speaks TLS, and tls-replication is not set there"
+	case from.TLSConfig == nil && m.followsByTLS(ctx):
+		return "its tls-replication is set, and the URL of the source is not rediss://"
 	case isLoopback(host) && !m.To.Local && to.Network != "unix" && !isLoopbackAddr(to.Addr):
 		return "the source's URL is good on this machine only"
 	}
 	return ""
+}
+
+// followsByTLS reports whether the target would speak TLS with a source, as far as it tells.
+func (m *mover) followsByTLS(ctx context.Context) bool {
+	told, err := m.To.Client.ConfigGet(ctx, "tls-replication").Result()
+	return err == nil && told["tls-replication"] == "yes"
 }
 
 func isLoopbackAddr(addr string) bool {
@@ -60,20 +72,27 @@ func (f *following) start(ctx context.Context) error {
 		}
 	}
 	target, source := f.To.Client, f.From.Client
+	before := int64(-1) // full synchronisations of the source
 	for seen := time.Now(); ; {
 		to, err := ask(ctx, target, "replication")
 		if err != nil {
-			return fmt.Errorf("watch the target follow: %w", err)
+			return fmt.Errorf("watch the target %s follow: %w", f.To.Place, err)
 		}
-		from, err := ask(ctx, source, "replication")
+		from, err := ask(ctx, source, "replication", "stats")
 		if err != nil {
-			return fmt.Errorf("watch the source: %w", err)
+			return fmt.Errorf("watch the source %s: %w", f.From.Place, err)
+		}
+		if before < 0 {
+			before = from.number("sync_full")
 		}
 		switch {
 		case to["master_link_status"] == "up" && to["master_replid"] != from["master_replid"]:
 			return fmt.Errorf("move: %w: the target follows another server, which it finds at %s", ErrDiverged, f.From.Client.Options().Addr)
 		case to["master_link_status"] == "up":
 			return nil
+		case from.number("sync_full") > before+mostCopies:
+			return fmt.Errorf("%w: it begins to copy again and again, as when its disk is full, or client-output-buffer-limit replica of the source "+
+				"is too little; its log says why", errCannotFollow)
 		case to["master_sync_in_progress"] == "1" || isPreparing(from):
 			seen = time.Now()
 		case time.Since(seen) > patience:
@@ -138,7 +157,7 @@ func (f *following) lag(ctx context.Context, offset int64) (int64, error) {
 	to, err := ask(ctx, f.To.Client, "replication")
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("ask the target for its offset: %w", err)
+		return 0, fmt.Errorf("ask the target %s for its offset: %w", f.To.Place, err)
 	case to["role"] != "slave":
 		return 0, fmt.Errorf("move: %w: somebody made the target a primary", ErrDiverged)
 	case to["master_link_status"] != "up":

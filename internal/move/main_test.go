@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 
 // serve is the engine as a process of its own.
 func serve(config, port string) error {
-	c, err := engine.ReadConfig(config)
+	c, err := engine.ReadConfig(config, "port="+port)
 	if err != nil {
 		return err
 	}
@@ -63,32 +63,48 @@ func serve(config, port string) error {
 	if err != nil {
 		return err
 	}
+	plain, secure, err := c.Listen()
+	if err != nil {
+		return err
+	}
 	e, err := engine.Open(engine.Options{Dir: filepath.Dir(config), Config: c, Port: n})
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:"+port)
-	if err != nil {
-		return errors.Join(err, e.Close())
+	ended := make(chan error)
+	for _, l := range plain {
+		go func() { ended <- e.Serve(l) }()
 	}
-	return e.Serve(listener)
+	for _, l := range secure {
+		go func() { ended <- e.ServeTLS(l) }()
+	}
+	return <-ended
 }
 
 // start starts a server of a kind, with a configuration file that it can write anew.
-func start(t *testing.T, kind string) *difftest.Server {
+func start(t *testing.T, kind string, settings ...string) *difftest.Server {
+	t.Helper()
+	s, _ := startConfigured(t, kind, settings...)
+	return s
+}
+
+// startConfigured tells the configuration file, too.
+func startConfigured(t *testing.T, kind string, settings ...string) (s *difftest.Server, config string) {
 	t.Helper()
 	dir := t.TempDir()
-	config := filepath.Join(dir, "server.conf")
-	text := "appendonly yes\nappendfsync always\nsave \"\"\nrepl-diskless-sync-delay 0\n"
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	config = filepath.Join(dir, "server.conf")
+	lines := append([]string{
+		"bind 127.0.0.1", "dir " + dir, "appendonly yes", "appendfsync always", `save ""`, "repl-diskless-sync-delay 0", "enable-debug-command yes",
+	}, settings...)
+	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return difftest.Start(t, func(port string) []string {
 		if kind == "engine" {
 			return []string{"/usr/bin/env", engineConfig + "=" + config, enginePort + "=" + port, os.Args[0]}
 		}
-		return []string{difftest.RedisServer(t), config, "--bind", "127.0.0.1", "--port", port, "--dir", dir}
-	})
+		return []string{difftest.RedisServer(t), config, "--port", port}
+	}), config
 }
 
 func url(s *difftest.Server) string { return "redis://" + s.Addr }

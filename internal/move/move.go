@@ -2,6 +2,7 @@
 //
 //	move.go     Run: the steps
 //	server.go   the two servers, what is asked of them before anything is done
+//	callers.go  whether the callers will be let in at the target
 //	follow.go   the target as a replica of the source (REPLICAOF)
 //	restore.go  the snapshot, written to the target by RESTORE
 //	relay.go    the stream behind it, written to the target as it comes
@@ -59,8 +60,10 @@ type Options struct {
 	Replace   bool   // what the target has may be deleted
 	By        string // ByAny, ByReplicaOf or ByRestore
 	Check     string // CheckAuto, ...
-	// Announce is the URL that is left in the source for its callers; "" for none.
+	// Announce is the URL that is left in the source for its callers; "" for none. Unless it is Meant, it is looked whether those
+	// who use the source will be let in there.
 	Announce string
+	Meant    bool
 	Pause    time.Duration // the longest that writes may be held up
 	MaxSkew  time.Duration // of the clocks
 	Tell     func(Event)   // hears how it goes; must return quickly
@@ -133,6 +136,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if m.Tell == nil {
 		m.Tell = func(Event) {}
 	}
+	m.From.Client.Options().ClientName = ourName // of all connections from here on
 	if err := m.examine(ctx); err != nil {
 		return err
 	}
@@ -156,6 +160,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		m.note("%v", stopped)
 	}
 	if err == nil {
+		m.keepRole()
 		m.tell(Event{Step: StepDone})
 	}
 	return err
@@ -166,7 +171,7 @@ func (m *mover) copy(ctx context.Context) error {
 	way := m.By
 	if way == ByAny {
 		way = ByReplicaOf
-		if why := m.cannotFollow(); why != "" {
+		if why := m.cannotFollow(ctx); why != "" {
 			way = ByRestore
 			m.note("the target cannot be a replica of the source (%s): it is written to instead", why)
 		}
@@ -227,12 +232,28 @@ func (m *mover) approach(ctx context.Context, err error) error {
 }
 
 // settle waits until a target that became a replica has an append-only file of the new data: until then the file of before
-// counts, and who starts it again finds that.
+// counts, and who starts it again finds that. A replica takes more than its maxmemory allows; as a primary it must have room.
 func (m *mover) settle(ctx context.Context) error {
+	failing := time.Time{}
 	for {
-		told, err := ask(ctx, m.To.Client, "persistence")
-		if err != nil || told["aof_rewrite_in_progress"] != "1" && told["aof_rewrite_scheduled"] != "1" {
+		told, err := ask(ctx, m.To.Client, "persistence", "memory")
+		if err != nil {
 			return err
+		}
+		if used, most := told.number("used_memory"), told.number("maxmemory"); most > 0 && used >= most {
+			return fmt.Errorf("copy: the target has %d bytes, and its maxmemory is %d: as a primary it would refuse writes, or remove leases; "+
+				"give it more memory (maxmemory), and run the command again", used, most)
+		}
+		if told["aof_rewrite_in_progress"] != "1" && told["aof_rewrite_scheduled"] != "1" {
+			return nil
+		}
+		switch {
+		case told["aof_last_bgrewrite_status"] != "err":
+			failing = time.Time{}
+		case failing.IsZero():
+			failing = time.Now()
+		case time.Since(failing) > patience:
+			return errors.New("copy: the target cannot write its append-only file, its log says why: see to its disk, and run the command again")
 		}
 		if err := pass(ctx, 10*time.Millisecond); err != nil {
 			return err

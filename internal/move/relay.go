@@ -53,11 +53,16 @@ func newRelay(from *feed.Feed, w *wire, f *filter, skew time.Duration) *relay {
 	r.working.Go(func() {
 		defer close(r.sent)
 		r.fail(r.send())
+		r.fail(w.w.Flush()) // what is to be answered
 	})
 	r.working.Go(func() {
-		r.fail(r.receive())
-		_ = from.Close() // the sender has nothing to do any more
-		for range r.sent {
+		err := r.receive()
+		r.fail(err)
+		_ = from.Close()        // the sender has nothing to do any more
+		for s := range r.sent { // all that was sent is answered: see dialWire
+			if !s.silent && (err == nil || isAnswer(err)) {
+				err = r.wire.reply()
+			}
 		}
 	})
 	return r

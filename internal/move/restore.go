@@ -50,7 +50,6 @@ func (r *restoring) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	context.AfterFunc(ctx, func() { _ = wire.close() })
 	r.relay = newRelay(r.feed, wire, r.filter, r.skew)
 	return nil
 }
@@ -139,26 +138,32 @@ func (r *restoring) write(ctx context.Context, batches <-chan []feed.Key) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	defer context.AfterFunc(ctx, func() { _ = w.close() })()
 	unread := 0
+	var refused error
+	read := func() error { // all that was sent is answered, whatever is refused: see dialWire
+		for ; unread > 0; unread-- {
+			err := w.reply()
+			if err != nil && !isAnswer(err) {
+				return err
+			}
+			if refused == nil {
+				refused = err
+			}
+		}
+		return refused
+	}
 	for batch := range batches {
 		sent, err := w.restore(batch)
 		if err != nil {
 			return err
 		}
-		for range unread {
-			if err := w.reply(); err != nil {
-				return err
-			}
-		}
+		err = read()
 		unread = sent
-	}
-	for range unread {
-		if err := w.reply(); err != nil {
-			return err
+		if err != nil {
+			break
 		}
 	}
-	return nil
+	return read()
 }
 
 var (
@@ -229,10 +234,11 @@ func (r *restoring) stop() error {
 	if r.cancel != nil {
 		r.cancel()
 	}
-	if r.relay != nil {
-		r.relay.working.Wait()
+	if r.relay == nil {
+		return nil
 	}
-	return nil
+	r.relay.working.Wait()
+	return r.relay.wire.close()
 }
 
 // adviceOn says what to do about what a target answers.
@@ -240,6 +246,7 @@ func adviceOn(err error) string {
 	for begin, text := range map[string]string{
 		"OOM":                       "; the target is full: give it more memory (maxmemory), and run the command again",
 		"READONLY":                  "; the target is a replica: give its primary, or make it one with REPLICAOF NO ONE",
+		"NOREPLICAS":                "; the target wants replicas for a write (min-replicas-to-write): start them, or lower it for the move",
 		"NOPERM":                    "; the account needs the rights of an operator (docs/move.md)",
 		"MOVED":                     "; the target is a node of a Cluster: move to one server, or use the Cluster's own tools",
 		"MISCONF":                   "; the target cannot save to its disk: see to that, and run the command again",

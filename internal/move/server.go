@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/signalbox-io/signalbox/internal/address"
 )
 
 // facts are what a server says of itself in INFO.
@@ -79,7 +81,7 @@ func (m *mover) examine(ctx context.Context) (err error) {
 		what string
 		told *facts
 	}{{m.From, "source", &m.from}, {m.To, "target", &m.to}} {
-		if *end.told, err = ask(ctx, end.Client, "server", "replication", "cluster", "keyspace", "persistence"); err != nil {
+		if *end.told, err = ask(ctx, end.Client, "server", "replication", "cluster", "keyspace", "persistence", "memory"); err != nil {
 			return unreachable(end.what, end.Place, err)
 		}
 		told := *end.told
@@ -93,13 +95,35 @@ func (m *mover) examine(ctx context.Context) (err error) {
 			return refused("the %s %s is loading its data: try again when it has", end.what, end.Place)
 		}
 	}
-	if m.from["run_id"] == m.to["run_id"] {
+	if id := m.from["run_id"]; id != "" && id == m.to["run_id"] { // some services do not tell it
 		return refused("%s and %s are the same server", m.From.Place, m.To.Place)
+	}
+	if policy := m.to["maxmemory_policy"]; m.to.number("maxmemory") > 0 && policy != "noeviction" {
+		m.note("the target removes keys when its memory is full (maxmemory-policy %s), leases and jobs too: CONFIG SET maxmemory-policy noeviction", policy)
 	}
 	if err := m.examineRoles(ctx); err != nil {
 		return err
 	}
+	if err := m.examineSource(ctx); err != nil {
+		return err
+	}
+	if err := m.examineCallers(ctx); err != nil {
+		return err
+	}
 	return m.examineClocks(ctx)
+}
+
+// examineSource refuses a source that is itself the target of a move which has not come to its end.
+func (m *mover) examineSource(ctx context.Context) error {
+	mark, err := m.From.Client.Get(ctx, markKey).Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look into the source: %w", err)
+	}
+	origin, _, _ := strings.Cut(mark, " ")
+	return refused("the source %s has a part of %s only, by a move that has not come to its end: end or undo that one first", m.From.Place, origin)
 }
 
 func unreachable(what, place string, err error) error {
@@ -119,8 +143,8 @@ func unreachable(what, place string, err error) error {
 func (m *mover) examineRoles(ctx context.Context) error {
 	if m.from["role"] != "master" {
 		if isClosed(m.from) {
-			return refused("the source %s was closed by a move that came to its end; it can be opened again with REPLICAOF NO ONE, "+
-				"which gives it what it had then", m.From.Place)
+			return refused("the source %s was closed by a move that came to its end; it can be opened again with REPLICAOF NO ONE "+
+				"and CONFIG REWRITE, which gives it what it had then", m.From.Place)
 		}
 		return refused("the source %s is a replica: give its primary %s", m.From.Place,
 			net.JoinHostPort(m.from["master_host"], m.from["master_port"]))
@@ -187,6 +211,14 @@ func isClosed(f facts) bool {
 
 // prepare empties the target, if that is allowed.
 func (m *mover) prepare(ctx context.Context) error {
+	// What a move that was killed has left would lead callers astray if this one announces nothing.
+	stale, err := m.From.Client.Exists(ctx, address.MovedKey).Result()
+	if err == nil && stale > 0 {
+		err = m.From.Client.Del(ctx, address.MovedKey).Err()
+	}
+	if err != nil {
+		return fmt.Errorf("look what a move of before has left in the source: %w", err)
+	}
 	if m.followed {
 		return nil
 	}
@@ -280,7 +312,7 @@ func within(client *redis.Client, db int) *redis.Client {
 func (m *mover) offset(ctx context.Context) (int64, error) {
 	told, err := ask(ctx, m.From.Client, "replication")
 	if err != nil {
-		return 0, fmt.Errorf("ask the source for its offset: %w", err)
+		return 0, fmt.Errorf("ask the source %s for its offset: %w", m.From.Place, err)
 	}
 	if told["role"] != "master" {
 		return 0, fmt.Errorf("move: %w: the source became a replica meanwhile", ErrDiverged)

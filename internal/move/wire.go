@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -15,10 +16,11 @@ import (
 // wire is a connection of our own: for more requests than a client library takes, in the order in which they are sent,
 // some of which one sends while another goroutine reads the replies.
 type wire struct {
-	nc net.Conn
-	w  *bufio.Writer
-	r  *bufio.Reader
-	db int
+	nc     net.Conn
+	w      *bufio.Writer
+	r      *bufio.Reader
+	db     int
+	closed context.CancelFunc
 }
 
 // answer is an error that the server replied with.
@@ -36,21 +38,51 @@ func dial(ctx context.Context, client *redis.Client) (net.Conn, error) {
 	return nc, nil
 }
 
+// silence is how long a target may take nothing, or owe an answer.
+const silence = time.Minute
+
+// impatient is a connection whose other side must not hang.
+type impatient struct{ net.Conn }
+
+func (c impatient) Read(p []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(silence)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
+}
+
+func (c impatient) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(silence)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+// dialWire opens one. When ctx has ended, who uses it has some time left to read the replies to what was sent: what is not
+// answered yet might be done after the target was emptied.
 func dialWire(ctx context.Context, client *redis.Client) (*wire, error) {
 	nc, err := dial(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{nc: nc, w: bufio.NewWriterSize(nc, 64<<10), r: bufio.NewReaderSize(nc, 32<<10)}
+	nc = impatient{nc}
+	open, closed := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		if pass(open, cleanUp) == nil {
+			_ = nc.Close() // who reads or writes it sees that
+		}
+	})
+	w := &wire{closed: closed, nc: nc, w: bufio.NewWriterSize(nc, 64<<10), r: bufio.NewReaderSize(nc, 32<<10)}
 	options := client.Options()
-	switch {
-	case options.Username != "":
-		err = w.call("AUTH", options.Username, options.Password)
-	case options.Password != "":
+	switch { // as the client does
+	case options.Password == "":
+	case options.Username == "":
 		err = w.call("AUTH", options.Password)
+	default:
+		err = w.call("AUTH", options.Username, options.Password)
 	}
 	if err != nil {
-		return nil, errors.Join(err, nc.Close())
+		return nil, errors.Join(err, w.close())
 	}
 	return w, nil
 }
@@ -138,6 +170,7 @@ func (w *wire) reply() error {
 }
 
 func (w *wire) close() error {
+	w.closed()
 	if err := w.nc.Close(); !errors.Is(err, net.ErrClosed) {
 		return err
 	}

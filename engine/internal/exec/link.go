@@ -69,7 +69,7 @@ func (m *Machine) startLink(host string, port int) {
 	r := &m.repl
 	before := r.link
 	m.passOn()
-	r.link = &Link{Host: host, Port: port, machine: m, offers: true, downSinceUs: m.nowUs, total: -1}
+	r.link = &Link{Host: host, Port: port, machine: m, state: LinkConnecting, offers: true, downSinceUs: m.nowUs, total: -1}
 	if before == nil {
 		m.unblockAll()
 	} else {
@@ -164,7 +164,8 @@ func (l *Link) Learn(nowUs int64, ancestors []string) error {
 	case at < 0:
 		return nil
 	case at == 0:
-		return errors.New("the primary is this server itself: say REPLICAOF NO ONE, or name another one")
+		return errors.New("the primary is this server itself, so that nobody writes here, as signalbox move leaves a source; " +
+			"else say REPLICAOF NO ONE, or name another one")
 	}
 	return fmt.Errorf("the primary follows this server: %d replicas are in a circle, and there is no primary: say REPLICAOF NO ONE to one of them", at+1)
 }

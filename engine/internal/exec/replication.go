@@ -241,11 +241,19 @@ func (m *Machine) isStale() bool {
 	return link != nil && link.state != LinkConnected && !m.settings.Bool("replica-serve-stale-data")
 }
 
-// scriptMayReplicate is mayReplicate for a script that has declared nothing, and is about to run. Whether it
-// writes is found out when it does.
-func (m *Machine) scriptMayReplicate(c *command.Ctx, declared bool) error {
-	if session(c).link == nil && !declared && m.isStale() {
+// scriptMayReplicate is mayReplicate for a script that is about to run, and may have been let in before REPLICAOF in its
+// transaction. Whether one that has declared nothing writes is found out when it does.
+func (m *Machine) scriptMayReplicate(c *command.Ctx, flags lua.Flags) error {
+	declared := flags&lua.EvalCompat == 0
+	switch {
+	case session(c).link != nil:
+		return nil
+	case !declared && m.isStale():
 		return errMasterDown
+	case declared && flags&lua.AllowStale == 0 && m.isStale():
+		return command.Error("MASTERDOWN Link with MASTER is down, replica-serve-stale-data is set to 'no' and 'allow-stale' flag is not set on the script.")
+	case declared && flags&lua.NoWrites == 0 && m.isReadOnly():
+		return command.Error("READONLY Can not run script with write flag on readonly replica")
 	}
 	return nil
 }

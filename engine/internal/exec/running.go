@@ -96,7 +96,7 @@ func (m *Machine) startScript(c *command.Ctx, flags lua.Flags, readOnly bool) er
 		return command.Error("ERR Can not execute a script with write flag using *_ro command.")
 	}
 	if m.repl.restricts {
-		if err := m.scriptMayReplicate(c, declared); err != nil {
+		if err := m.scriptMayReplicate(c, flags); err != nil {
 			return err
 		}
 	}
@@ -263,6 +263,8 @@ func (m *Machine) allowedToScript(spec *command.Spec, args [][]byte) error {
 	}
 	r := &m.running
 	switch {
+	case m.repl.restricts && spec.Flags&command.Stale == 0 && r.caller.link == nil && m.isStale():
+		return command.Error("ERR Can not execute the command on a stale replica")
 	case r.readOnly && (spec.Flags&command.Write != 0 || spec.MayReplicate()):
 		return command.Error("ERR Write commands are not allowed from read-only scripts.")
 	case m.repl.restricts && spec.Flags&command.Write != 0 && !r.wrote && m.mayChange() != nil:
