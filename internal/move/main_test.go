@@ -6,18 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/address"
 	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/internal/engineprocess"
 	"github.com/signalbox-io/signalbox/internal/faults"
 	"github.com/signalbox-io/signalbox/internal/move"
 )
@@ -26,69 +23,32 @@ import (
 // own, which can be killed.
 
 const (
-	engineConfig = "SIGNALBOX_TEST_MOVE_ENGINE"
-	enginePort   = "SIGNALBOX_TEST_MOVE_PORT"
-	moveFrom     = "SIGNALBOX_TEST_MOVE_FROM"
-	moveTo       = "SIGNALBOX_TEST_MOVE_TO"
-	moveBy       = "SIGNALBOX_TEST_MOVE_BY"
+	moveFrom = "SIGNALBOX_TEST_MOVE_FROM"
+	moveTo   = "SIGNALBOX_TEST_MOVE_TO"
+	moveBy   = "SIGNALBOX_TEST_MOVE_BY"
 )
 
 func TestMain(m *testing.M) {
-	var err error
-	switch {
-	case os.Getenv(engineConfig) != "":
-		err = serve(os.Getenv(engineConfig), os.Getenv(enginePort))
-	case os.Getenv(moveFrom) != "":
-		err = run(context.Background(), options(os.Getenv(moveFrom), os.Getenv(moveTo), os.Getenv(moveBy)))
-		if err == nil {
-			fmt.Println("moved")
-		}
-	default:
+	engineprocess.Main()
+	if os.Getenv(moveFrom) == "" {
 		faults.Main(m)
 		return
 	}
-	if err != nil {
+	if err := run(context.Background(), options(os.Getenv(moveFrom), os.Getenv(moveTo), os.Getenv(moveBy))); err != nil {
 		fmt.Println("failed:", err)
 		os.Exit(1)
 	}
-}
-
-// serve is the engine as a process of its own.
-func serve(config, port string) error {
-	c, err := engine.ReadConfig(config)
-	if err != nil {
-		return err
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		return err
-	}
-	e, err := engine.Open(engine.Options{Dir: filepath.Dir(config), Config: c, Port: n})
-	if err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:"+port)
-	if err != nil {
-		return errors.Join(err, e.Close())
-	}
-	return e.Serve(listener)
+	fmt.Println("moved")
 }
 
 // start starts a server of a kind, with a configuration file that it can write anew.
 func start(t *testing.T, kind string) *difftest.Server {
 	t.Helper()
-	dir := t.TempDir()
-	config := filepath.Join(dir, "server.conf")
-	text := "appendonly yes\nappendfsync always\nsave \"\"\nrepl-diskless-sync-delay 0\n"
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	settings := []string{"--appendfsync", "always", "--save", `""`, "--repl-diskless-sync-delay", "0"}
+	if kind == "engine" {
+		return engineprocess.Start(t, settings...)
 	}
-	return difftest.Start(t, func(port string) []string {
-		if kind == "engine" {
-			return []string{"/usr/bin/env", engineConfig + "=" + config, enginePort + "=" + port, os.Args[0]}
-		}
-		return []string{difftest.RedisServer(t), config, "--bind", "127.0.0.1", "--port", port, "--dir", dir}
-	})
+	return difftest.StartConfigured(t, settings, func(path string) []string { return []string{difftest.RedisServer(t), path} })
 }
 
 func url(s *difftest.Server) string { return "redis://" + s.Addr }
