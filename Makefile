@@ -14,6 +14,10 @@ SPELLER = $$(GOWORK=off $(GO) tool -n -modfile=tools/go.mod misspell)
 # packages at once on two processors are a minute less, and now and then a lease that expires in the middle of its test.)
 TEST := $(GO) test -vet=all -parallel 4
 
+# The race detector has each process sleep for a second before it ends, in which a race could still show. The tests end
+# thousands of processes, all after what they were for.
+export GORACE ?= atexit_sleep_ms=0
+
 # Packages without a goroutine or a lock of their own, where the race detector has nothing to see and makes everything
 # several times as slow (internal/tidytest holds them to that). The clients of racelab are goroutines, but its world lets
 # one run at a time, and hands over by channels.
@@ -22,7 +26,12 @@ SEQUENTIAL := $(addprefix ./engine/internal/,acl command conf ds exec keyspace l
 # packages more it is one test each, which the target test names.
 TWICE := ./autocomplete ./internal/simtest ./internal/acquisition/simulation ./internal/queue/store ./internal/queue/histories
 
-.PHONY: help build test race test-deps fuzz crash restarts drills simulate simulate-centre soak soak-queue processes bench bench-locks bench-engine bench-scale bench-durability bench-queue bench-autocomplete faults drill-move record lint docs-check fmt cover install tidy test-install release release-snapshot test-deb
+# What takes longest: packages that kill, suspend, move and cut off real servers, and wait until others have noticed, and
+# drills of the program, with hundreds of processes.
+LONG := ./conformance/clustertest ./conformance/sentineltest ./engine/internal/crashtest ./internal/faults/... ./internal/move
+DRILLS := TestRunBehindSentinels|TestTheDrillOfTheQueue
+
+.PHONY: help build test test-long race test-deps fuzz crash restarts drills simulate simulate-centre soak soak-queue processes bench bench-locks bench-engine bench-scale bench-durability bench-queue bench-autocomplete faults drill-move record lint docs-check site picture fmt cover install tidy test-install release release-snapshot test-deb
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -34,10 +43,14 @@ install: ## install signalbox into $GOBIN
 	CGO_ENABLED=0 $(GO) install -trimpath ./cmd/signalbox
 
 # REDIS_SERVER=valkey-server make test has the tests start that as the real server.
-test: test-deps ## run every test, where there is concurrency with the race detector (installs redis-server on Debian as root)
+test: test-deps ## run the tests, where there is concurrency with the race detector (installs redis-server on Debian as root)
 	$(TEST) -timeout 9m $(SEQUENTIAL) $(TWICE)
 	$(TEST) -timeout 9m -run 'TestFuzzAgainstRedis|TestQuorumTokensIncrease|TestOverloadIsNoFailure|TestThePromisesSurviveRestarts' ./engine . ./cmd/signalbox
-	all="$$($(GO) list work)" && $(TEST) -race -timeout 15m $$(grep -vxF $(SEQUENTIAL:./%=-e $(MODULE)/%) <<<"$$all")
+	all="$$($(GO) list work)" && others="$$($(GO) list $(SEQUENTIAL) $(LONG))" && $(TEST) -race -timeout 15m -skip '$(DRILLS)' $$(grep -vxF "$$others" <<<"$$all")
+
+test-long: test-deps ## run the tests that kill, move and cut off real servers, with the race detector
+	$(TEST) -race -timeout 15m $(LONG)
+	$(TEST) -race -timeout 15m -run '$(DRILLS)' ./cmd/signalbox
 
 race: test-deps ## run every test and all random cases with the race detector; takes half an hour
 	SIGNALBOX_ALL_CASES=1 $(TEST) -race -timeout 30m work
@@ -105,10 +118,19 @@ drill-move: test-deps ## move a loaded server ROUNDS times, and kill the source,
 lint: ## run the linters, pinned in tools/go.mod
 	$(LINTER) run $(PACKAGES)
 
-docs-check: ## check the pages: links and anchors, commands and their flags, Go that parses and names what exists, spelling
+docs-check: ## check the pages: links and anchors, commands and their flags, Go that compiles, spelling
 	$(GO) test ./internal/tidytest -run 'Docs|Book'
 	$(GO) test ./cmd/signalbox -run 'TestDocs'
 	@$(SPELLER) -error $$(git ls-files '*.md' '*.yml' '*.txtar' | grep -v -e testdata/ -e bench/results/)
+
+site: ## build the pages as a site into dist/site, with a search; a dead link is an error
+	npm ci --prefix tools/site --loglevel=error
+	rm -rf tools/site/.pages && mkdir tools/site/.pages
+	git ls-files -z '*.md' '*.svg' '*.png' ':!*/testdata/*' ':!bench/results' | tar --null -T - -cf - | tar -xf - -C tools/site/.pages
+	npm run --prefix tools/site build
+
+picture: build ## record the first minute of the README in three terminals, and draw docs/minute.svg
+	@./.ci/picture
 
 fmt: ## format the code
 	$(LINTER) fmt $(PACKAGES)

@@ -16,7 +16,7 @@ import (
 // The waiters of one resource are one request, their process's heartbeat, and so are the leases of one resource that are
 // renewed.
 
-const batchMax = 500 // calls in one batch
+const batchMax = ledger.MaxBatch // calls in one batch
 
 // spawn runs fn as a task, unless the box has been closed.
 func (b *Box) spawn(fn func()) {

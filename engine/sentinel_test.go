@@ -1,61 +1,21 @@
 package engine_test
 
 import (
-	"errors"
-	"flag"
 	"fmt"
-	"net"
-	"os"
 	"testing"
 	"time"
 
-	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/cases"
 	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/internal/engineprocess"
 	"github.com/signalbox-io/signalbox/internal/topology"
 )
 
-// Real Sentinels watch engines, which are processes of their own: this test binary, started again with a
-// configuration file.
-
-const engineConfig = "ENGINE_TEST_CONFIG"
+// Real Sentinels watch engines, which are processes of their own.
 
 func TestMain(m *testing.M) {
-	path := os.Getenv(engineConfig)
-	if path == "" {
-		topology.Main(m)
-		return
-	}
-	flag.Parse()
-	if err := serveConfig(path); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-// serveConfig serves an engine until the process is killed.
-func serveConfig(path string) error {
-	config, err := engine.ReadConfig(path)
-	if err != nil {
-		return err
-	}
-	doors, _, err := config.Listen()
-	if err != nil {
-		return err
-	}
-	e, err := engine.Open(engine.Options{Config: config, Dir: config.Dir(), Port: doors[0].Addr().(*net.TCPAddr).Port, Log: func(_ int, line string) {
-		fmt.Println(time.Now().Format("15:04:05.000"), line)
-	}})
-	if err != nil {
-		return err
-	}
-	return errors.Join(e.Serve(doors[0]), e.Close())
-}
-
-// engineProcess starts an engine that can be killed, with arguments as redis-server takes them.
-func engineProcess(t testing.TB, extraArgs ...string) *difftest.Server {
-	t.Helper()
-	return difftest.StartConfigured(t, append([]string{"--enable-debug-command", "yes"}, extraArgs...), func(path string) []string { return []string{"env", engineConfig + "=" + path, os.Args[0]} })
+	engineprocess.Main()
+	topology.Main(m)
 }
 
 // TestSentinelWatchesEngines kills the primary of two engines, then of an engine and a Redis, round after round: Sentinel
@@ -63,7 +23,7 @@ func engineProcess(t testing.TB, extraArgs ...string) *difftest.Server {
 func TestSentinelWatchesEngines(t *testing.T) {
 	t.Parallel()
 	for name, kinds := range map[string][]func(testing.TB, ...string) *difftest.Server{
-		"engines": {engineProcess}, "an engine and a Redis": {engineProcess, difftest.Redis},
+		"engines": {engineprocess.Start}, "an engine and a Redis": {engineprocess.Start, difftest.Redis},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -76,7 +76,12 @@ func Main(ctx context.Context, args []string) int {
 	if err == nil {
 		return 0
 	}
-	if text := err.Error(); text != "" {
+	switch text := err.Error(); {
+	case text == "":
+	case a.json:
+		code := status(err)
+		a.line(eventJSON{Error: text, Status: &code})
+	default:
 		fmt.Fprintln(a.stderr, "signalbox:", text)
 	}
 	if errors.Is(err, errInterrupted) {
@@ -214,7 +219,7 @@ func connect[T any](ctx context.Context, a *app, start bool, open func(url strin
 // beWary says what a server is not to be relied on for.
 func (a *app) beWary(seen signalbox.Observation) {
 	if seen.What == signalbox.Warned {
-		fmt.Fprintf(a.stderr, "signalbox: %v\n", seen.Err)
+		a.warn(seen.Err.Error())
 	}
 }
 

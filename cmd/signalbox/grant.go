@@ -152,7 +152,7 @@ func (g *grant) release(ctx context.Context) {
 		}
 	}
 	if err := errors.Join(append(trouble, closed)...); err != nil {
-		fmt.Fprintln(g.app.stderr, "signalbox:", err)
+		g.app.warn(err.Error())
 	}
 }
 
@@ -202,7 +202,7 @@ func (a *app) attempt(ctx context.Context, f *terms, box *signalbox.Box, names [
 // closeAfter closes a box that was of no use. That a server which is away was not told of the end is nothing new.
 func (a *app) closeAfter(box *signalbox.Box, err error) {
 	if closed := box.Close(); closed != nil && !errors.Is(err, signalbox.ErrUnavailable) {
-		fmt.Fprintln(a.stderr, "signalbox:", closed)
+		a.warn(closed.Error())
 	}
 }
 

@@ -58,7 +58,7 @@ reached, else 0.`,
 				if failed != nil {
 					return errors.Join(failed, err)
 				}
-				other := func(name string) bool { return len(args) > 0 && !matches(args, name) }
+				other := func(name string) bool { return !matches(args, name) }
 				states = slices.DeleteFunc(states, func(s signalbox.State) bool { return other(s.Resource) })
 				beside = slices.DeleteFunc(beside, func(b namedBeside) bool { return other(b.name) })
 				return errors.Join(a.printList(states, beside), err)
@@ -67,9 +67,9 @@ reached, else 0.`,
 	}
 }
 
-// matches says whether a name is like one of the patterns.
+// matches says whether a name is like one of the patterns, or there is none.
 func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool {
 		as := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))
 		return regexp.MustCompile("(?s)^" + as + "$").MatchString(name) // quoted, so it compiles
 	})

@@ -184,7 +184,12 @@ func (a *app) logLine(level int, message string) {
 }
 
 // warn says something, in place of a line of progress that may stand there.
+// warn says what does not end the command.
 func (a *app) warn(message string) {
+	if a.events {
+		a.tell(eventJSON{Event: "warning", Error: message})
+		return
+	}
 	if isTerminal(a.stderr) {
 		fmt.Fprint(a.stderr, "\r\x1b[K")
 	}

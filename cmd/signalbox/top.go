@@ -43,34 +43,36 @@ type row struct {
 func (a *app) topCommand() *cobra.Command {
 	every := time.Second
 	cmd := &cobra.Command{
-		Use: "top", Short: "Show the busiest resources, live", Args: exactly(),
+		Use: "top [PATTERN...]", Short: "Show the busiest resources, live", ValidArgsFunction: a.completed(0, nil),
 		Long: `Show the resources in a table that is refreshed every second, those with most
-waiters first, with the lease that has been held for longest. Ctrl-C ends it. When
-the output is no terminal it is printed once.
+waiters first, with the lease that has been held for longest: all, or those whose
+names match one of the patterns, as of signalbox ls. Ctrl-C ends it. When the output
+is no terminal it is printed once.
 
 It asks the server for all of its keys each time: on one with millions, give it
 more time with --every.
 
 JSON: once, a list of {resource, limit, limit_by_operator, held, waiting,
 oldest_holder: {id, owner, label, weight, token, since, ttl_ns, expires}}.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Example: `  signalbox top 'crawl:*'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if every < 100*time.Millisecond {
 				return usage("--every must be at least 100ms, not %v", every)
 			}
 			if !a.json && isTerminal(a.stdout) && os.Getenv("TERM") != "dumb" {
-				return a.with(cmd.Context(), func(box *signalbox.Box) error { return a.topLive(cmd.Context(), box, every) })
+				return a.with(cmd.Context(), func(box *signalbox.Box) error { return a.topLive(cmd.Context(), box, args, every) })
 			}
-			return a.look(cmd.Context(), func(box *signalbox.Box) error { return a.topOnce(cmd.Context(), box) })
+			return a.look(cmd.Context(), func(box *signalbox.Box) error { return a.topOnce(cmd.Context(), box, args) })
 		},
 	}
 	cmd.Flags().DurationVar(&every, "every", every, "time between two refreshes")
 	return cmd
 }
 
-func (a *app) topOnce(ctx context.Context, box *signalbox.Box) error {
+func (a *app) topOnce(ctx context.Context, box *signalbox.Box, patterns []string) error {
 	rows := []row{}
 	if box != nil {
-		found, err := busiest(ctx, box, -1)
+		found, err := busiest(ctx, box, patterns, -1)
 		switch {
 		case errors.Is(err, signalbox.ErrWrongType):
 			a.warn(err.Error())
@@ -92,13 +94,14 @@ func (a *app) topOnce(ctx context.Context, box *signalbox.Box) error {
 	return err
 }
 
-// busiest lists the resources, and finds the oldest holder of the first `most` of them; of all if that is negative. An error
-// that wraps ErrWrongType comes with all others.
-func busiest(ctx context.Context, box *signalbox.Box, most int) ([]row, error) {
+// busiest lists the resources whose names match one of the patterns, all without any, and finds the oldest holder of the first
+// `most` of them; of all if that is negative. An error that wraps ErrWrongType comes with all others.
+func busiest(ctx context.Context, box *signalbox.Box, patterns []string, most int) ([]row, error) {
 	states, foreign := box.List(ctx)
 	if foreign != nil && !errors.Is(foreign, signalbox.ErrWrongType) {
 		return nil, foreign
 	}
+	states = slices.DeleteFunc(states, func(s signalbox.State) bool { return !matches(patterns, s.Resource) })
 	slices.SortStableFunc(states, func(a, b signalbox.State) int {
 		return cmp.Or(cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(b.Leases, a.Leases))
 	})
@@ -140,7 +143,7 @@ func topTable(rows []row) *table {
 }
 
 // topLive refreshes the table until it is interrupted.
-func (a *app) topLive(ctx context.Context, box *signalbox.Box, every time.Duration) error {
+func (a *app) topLive(ctx context.Context, box *signalbox.Box, patterns []string, every time.Duration) error {
 	signals, end := hear()
 	defer end()
 	tick := time.NewTicker(every)
@@ -150,7 +153,7 @@ func (a *app) topLive(ctx context.Context, box *signalbox.Box, every time.Durati
 	var rows []row
 	for {
 		width, height := a.screen()
-		found, err := a.within(ctx, every, box, height)
+		found, err := a.within(ctx, every, box, patterns, height)
 		if found != nil { // else the last ones stay
 			rows = found
 		}
@@ -174,10 +177,10 @@ func (a *app) topLive(ctx context.Context, box *signalbox.Box, every time.Durati
 }
 
 // within bounds a look at the server: a screen that stands still says nothing.
-func (a *app) within(ctx context.Context, every time.Duration, box *signalbox.Box, most int) ([]row, error) {
+func (a *app) within(ctx context.Context, every time.Duration, box *signalbox.Box, patterns []string, most int) ([]row, error) {
 	ctx, done := context.WithTimeout(ctx, max(every, lookWithin))
 	defer done()
-	return busiest(ctx, box, most)
+	return busiest(ctx, box, patterns, most)
 }
 
 // screen is the size of the terminal.

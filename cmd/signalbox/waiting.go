@@ -13,11 +13,12 @@ import (
 )
 
 // A waitingDisplay tells on stderr what is waited for: who holds the permits, and the place in the queue. On a terminal
-// it is one line that is written over every second; elsewhere a line at the start, and another when the place has
-// changed, at most every ten seconds, so that logs stay short.
+// it is one line that is written over every second; elsewhere a line at the start, another when the place has changed, at
+// most every ten seconds, so that logs stay short, and one a minute, so that who watches over the log takes it for alive.
 
 const (
 	quietFor   = 10 * time.Second // between two lines in a log
+	speakAfter = time.Minute      // though nothing has changed
 	lookEvery  = 10 * time.Second // the holders may change while the place does not
 	lookWithin = 2 * time.Second
 )
@@ -57,7 +58,7 @@ func (d *waitingDisplay) changed(w signalbox.Waiting) {
 	d.once.Do(func() {
 		for held := range strings.Lines(os.Getenv("SIGNALBOX_RESOURCE")) {
 			if name := strings.TrimSuffix(held, "\n"); slices.Contains(d.names, name) {
-				fmt.Fprintf(d.app.stderr, "signalbox: what waits here runs under a lease of %s itself, and waits for itself if there is no room beside it\n", printable(name))
+				d.app.warn(fmt.Sprintf("what waits here runs under a lease of %s itself, and waits for itself if there is no room beside it", printable(name)))
 			}
 		}
 		d.running.Go(d.run)
@@ -95,6 +96,7 @@ func (d *waitingDisplay) run() {
 			}
 			return
 		}
+		waited := time.Since(d.began).Truncate(time.Second)
 		switch {
 		case ctx.Err() != nil || place < 0:
 		case d.app.events:
@@ -106,10 +108,13 @@ func (d *waitingDisplay) run() {
 			if time.Since(d.looked) > lookEvery {
 				d.look(ctx)
 			}
-			waited := time.Since(d.began).Truncate(time.Second)
 			fmt.Fprint(d.app.stderr, "\r"+d.fit(fmt.Sprintf("waiting %v for %s", waited, d.line(place)))+"\x1b[K")
-		case place != told && (told < 0 || time.Since(spoken) >= quietFor):
+		case told < 0:
 			fmt.Fprintln(d.app.stderr, "signalbox: waiting for", d.line(place))
+			told, spoken = place, time.Now()
+		case place != told && time.Since(spoken) >= quietFor || time.Since(spoken) >= speakAfter:
+			d.look(ctx)
+			fmt.Fprintf(d.app.stderr, "signalbox: waiting %v for %s\n", waited, d.line(place))
 			told, spoken = place, time.Now()
 		}
 	}

@@ -38,7 +38,7 @@ func benchHeartbeat(b *testing.B, still bool) {
 		var all []*ledger.AcquireRequest
 		var requests []ledger.HeartbeatRequest
 		for i := range each {
-			if i%ledger.MaxHeartbeats == 0 {
+			if i%ledger.MaxBatch == 0 {
 				process := fmt.Sprintf("%016x", uint64(p)*0x9e3779b97f4a7c15)
 				requests = append(requests, ledger.HeartbeatRequest{Resource: resource, Claim: time.Hour, Process: process})
 			}

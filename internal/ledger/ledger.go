@@ -19,8 +19,8 @@ import (
 // MaxLimit is the highest limit of a resource and the highest weight of a lease.
 const MaxLimit = 1<<31 - 1
 
-// MaxRenewals is how many leases one Renew request may hold.
-const MaxRenewals = 500
+// MaxBatch is how many leases or waiters one request may be about: as much as a script does in a moment.
+const MaxBatch = 500
 
 // Ledger calls the transitions on one server, Sentinel group or Cluster.
 type Ledger struct {
@@ -162,7 +162,7 @@ type Renewal struct {
 	Cool time.Duration
 }
 
-// RenewRequest renews up to MaxRenewals leases of one resource. Waited is set as in an AcquireRequest.
+// RenewRequest renews up to MaxBatch leases of one resource. Waited is set as in an AcquireRequest.
 type RenewRequest struct {
 	Resource *Resource
 	Leases   []Renewal

@@ -6,13 +6,10 @@ import (
 	"time"
 )
 
-// MaxHeartbeats is how many ids one HeartbeatRequest may hold.
-const MaxHeartbeats = 500
-
 // Claims is for how many claim times a heartbeat with a Process counts, if within each the process says that it is there.
 const Claims = 10
 
-// HeartbeatRequest says that up to MaxHeartbeats waiters of one resource are alive, for Claim from now on. With the Process
+// HeartbeatRequest says that up to MaxBatch waiters of one resource are alive, for Claim from now on. With the Process
 // that they are of it counts for longer: see StillRequest. Waited is set as in an AcquireRequest.
 type HeartbeatRequest struct {
 	Resource *Resource

@@ -7,17 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/address"
 	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/internal/engineprocess"
 	"github.com/signalbox-io/signalbox/internal/faults"
 	"github.com/signalbox-io/signalbox/internal/move"
 )
@@ -26,59 +24,22 @@ import (
 // own, which can be killed.
 
 const (
-	engineConfig = "SIGNALBOX_TEST_MOVE_ENGINE"
-	enginePort   = "SIGNALBOX_TEST_MOVE_PORT"
-	moveFrom     = "SIGNALBOX_TEST_MOVE_FROM"
-	moveTo       = "SIGNALBOX_TEST_MOVE_TO"
-	moveBy       = "SIGNALBOX_TEST_MOVE_BY"
+	moveFrom = "SIGNALBOX_TEST_MOVE_FROM"
+	moveTo   = "SIGNALBOX_TEST_MOVE_TO"
+	moveBy   = "SIGNALBOX_TEST_MOVE_BY"
 )
 
 func TestMain(m *testing.M) {
-	var err error
-	switch {
-	case os.Getenv(engineConfig) != "":
-		err = serve(os.Getenv(engineConfig), os.Getenv(enginePort))
-	case os.Getenv(moveFrom) != "":
-		err = run(context.Background(), options(os.Getenv(moveFrom), os.Getenv(moveTo), os.Getenv(moveBy)))
-		if err == nil {
-			fmt.Println("moved")
-		}
-	default:
+	engineprocess.Main()
+	if os.Getenv(moveFrom) == "" {
 		faults.Main(m)
 		return
 	}
-	if err != nil {
+	if err := run(context.Background(), options(os.Getenv(moveFrom), os.Getenv(moveTo), os.Getenv(moveBy))); err != nil {
 		fmt.Println("failed:", err)
 		os.Exit(1)
 	}
-}
-
-// serve is the engine as a process of its own.
-func serve(config, port string) error {
-	c, err := engine.ReadConfig(config, "port="+port)
-	if err != nil {
-		return err
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		return err
-	}
-	plain, secure, err := c.Listen()
-	if err != nil {
-		return err
-	}
-	e, err := engine.Open(engine.Options{Dir: filepath.Dir(config), Config: c, Port: n})
-	if err != nil {
-		return err
-	}
-	ended := make(chan error)
-	for _, l := range plain {
-		go func() { ended <- e.Serve(l) }()
-	}
-	for _, l := range secure {
-		go func() { ended <- e.ServeTLS(l) }()
-	}
-	return <-ended
+	fmt.Println("moved")
 }
 
 // start starts a server of a kind, with a configuration file that it can write anew.
@@ -91,20 +52,21 @@ func start(t *testing.T, kind string, settings ...string) *difftest.Server {
 // startConfigured tells the configuration file, too.
 func startConfigured(t *testing.T, kind string, settings ...string) (s *difftest.Server, config string) {
 	t.Helper()
-	dir := t.TempDir()
-	config = filepath.Join(dir, "server.conf")
-	lines := append([]string{
-		"bind 127.0.0.1", "dir " + dir, "appendonly yes", "appendfsync always", `save ""`, "repl-diskless-sync-delay 0", "enable-debug-command yes",
-	}, settings...)
-	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
+	args := []string{
+		"--appendfsync", "always", "--save", `""`, "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes",
 	}
-	return difftest.Start(t, func(port string) []string {
+	for _, setting := range settings {
+		name, value, _ := strings.Cut(setting, " ")
+		args = append(args, "--"+name, value)
+	}
+	s = difftest.StartConfigured(t, args, func(path string) []string {
+		config = path
 		if kind == "engine" {
-			return []string{"/usr/bin/env", engineConfig + "=" + config, enginePort + "=" + port, os.Args[0]}
+			return engineprocess.Command(path)
 		}
-		return []string{difftest.RedisServer(t), config, "--port", port}
-	}), config
+		return []string{difftest.RedisServer(t), path}
+	})
+	return s, config
 }
 
 func url(s *difftest.Server) string { return "redis://" + s.Addr }

@@ -46,10 +46,6 @@ func (u *User) Open() bool { return u.noPassword && u.enabled }
 // NoPassword reports whether any password is right.
 func (u *User) NoPassword() bool { return u.noPassword }
 
-// SkipsSanitizing reports whether the payloads of this user's RESTORE are
-// trusted.
-func (u *User) SkipsSanitizing() bool { return u.sanitize == sanitizeSkip }
-
 // Login reports whether the password is one of the user's. It takes the same
 // time whatever part of it is right, and however long it is.
 func (u *User) Login(password []byte) bool {

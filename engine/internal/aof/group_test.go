@@ -100,7 +100,7 @@ func TestPolicyChangesForThoseWhoWait(t *testing.T) {
 	must(t, w.l.Close())
 }
 
-func TestAppendAsksToHoldBack(t *testing.T) {
+func TestAppendSaysWhenTooMuchIsPending(t *testing.T) {
 	d := memory()
 	l := start(t, d, aof.Options{MaxBufferBytes: 3 * len(request(1))})
 	for n, want := range []bool{false, false, true} {
@@ -108,7 +108,7 @@ func TestAppendAsksToHoldBack(t *testing.T) {
 			t.Errorf("request %d: full is %v", n+1, full)
 		}
 	}
-	must(t, l.Relieve())
+	must(t, l.Sync())
 	if got := l.Status().BufferBytes; got != 0 {
 		t.Errorf("%d bytes are pending still", got)
 	}

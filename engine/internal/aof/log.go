@@ -83,7 +83,7 @@ type Options struct {
 	// NeedsBase says that there is data which the files do not hold: the Log begins in the
 	// state of that name, and what is in the files counts for nothing once a Rewrite has finished.
 	NeedsBase bool
-	// MaxBufferBytes is how much may be pending before Append asks to hold back; 0 is 64 MiB.
+	// MaxBufferBytes is how much may be pending before Append says that it is too much; 0 is 64 MiB.
 	MaxBufferBytes int
 }
 
@@ -274,7 +274,7 @@ func (l *Log) tick() {
 
 // Append takes whole requests, in the order of the calls. They stay the caller's, unless they come to
 // more than 1 MB: then they are the log's, which does not copy them if nothing is before them. The number
-// is for Commit. full asks the caller to call Relieve before the next Append, when it can wait. A
+// is for Commit. full says that as much is pending as MaxBufferBytes allows, or more. A
 // transaction must come in one call. O(n), no waiting for the disk.
 func (l *Log) Append(requests []byte) (seq int64, full bool) {
 	l.mu.Lock()
@@ -295,11 +295,6 @@ func (l *Log) Append(requests []byte) (seq int64, full bool) {
 // *FailedError if they can not be; then they stay pending, and may become safe later.
 func (l *Log) Commit(seq int64) error {
 	return l.until(func() (bool, error) { return l.reached(seq), l.failure() })
-}
-
-// Relieve waits until not too much is pending.
-func (l *Log) Relieve() error {
-	return l.until(func() (bool, error) { return len(l.pending) < l.maxSize, l.writing() })
 }
 
 // Sync waits until everything that was appended is durable, whatever the policy.

@@ -4,71 +4,30 @@ package jobs_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"testing"
 
-	"github.com/signalbox-io/signalbox/engine"
 	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/internal/engineprocess"
 	"github.com/signalbox-io/signalbox/internal/faults"
 )
 
 // What happens to a server. It keeps what it acknowledges, unless a test says otherwise.
 
-const (
-	engineDir  = "SIGNALBOX_TEST_JOBS_ENGINE"
-	enginePort = "SIGNALBOX_TEST_JOBS_PORT"
-	workerURL  = "SIGNALBOX_TEST_JOBS_WORKER"
-)
+const workerURL = "SIGNALBOX_TEST_JOBS_WORKER"
 
 func TestMain(m *testing.M) {
-	var err error
-	switch {
-	case os.Getenv(engineDir) != "":
-		err = serve(os.Getenv(engineDir), os.Getenv(enginePort))
-	case os.Getenv(workerURL) != "":
-		err = workAsChild(os.Getenv(workerURL))
-	default:
+	engineprocess.Main()
+	url := os.Getenv(workerURL)
+	if url == "" {
 		faults.Main(m)
 		return
 	}
-	if err != nil {
+	if err := workAsChild(url); err != nil {
 		fmt.Println("failed:", err)
 		os.Exit(1)
 	}
-}
-
-// inMemory is the folder of an engine that keeps nothing.
-const inMemory = "none"
-
-// serve is the engine as a process of its own.
-func serve(dir, port string) error {
-	config, err := engine.ReadConfig("", "appendonly=yes", "appendfsync=always")
-	if err != nil {
-		return err
-	}
-	options := engine.Options{Dir: dir, Config: config}
-	if dir == inMemory {
-		options = engine.Options{}
-	}
-	e, err := engine.Open(options)
-	if err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:"+port)
-	if err != nil {
-		return errors.Join(err, e.Close())
-	}
-	return e.Serve(listener)
-}
-
-func startEngine(t *testing.T, dir string) *difftest.Server {
-	t.Helper()
-	return difftest.Start(t, func(port string) []string {
-		return []string{"/usr/bin/env", engineDir + "=" + dir, enginePort + "=" + port, os.Args[0]}
-	})
 }
 
 func startRedis(t *testing.T) *difftest.Server {
@@ -82,7 +41,7 @@ func TestJobsRedisKilled(t *testing.T) {
 
 func TestJobsEngineKilled(t *testing.T) {
 	faults.Begin(t)
-	killed(t, startEngine(t, t.TempDir()))
+	killed(t, engineprocess.Start(t, "--appendfsync", "always"))
 }
 
 // killed has a server crash and come back between jobs.
@@ -111,7 +70,7 @@ func TestJobsDataFlushed(t *testing.T) {
 
 func TestJobsEngineFlushed(t *testing.T) {
 	faults.Begin(t)
-	flushed(t, startEngine(t, t.TempDir()))
+	flushed(t, engineprocess.Start(t, "--appendfsync", "always"))
 }
 
 func flushed(t *testing.T, s *difftest.Server) {
@@ -130,7 +89,7 @@ func TestJobsRedisEmptied(t *testing.T) {
 
 func TestJobsEngineEmptied(t *testing.T) {
 	faults.Begin(t)
-	emptied(t, startEngine(t, inMemory))
+	emptied(t, engineprocess.Start(t, "--appendonly", "no", "--save", `""`))
 }
 
 func emptied(t *testing.T, s *difftest.Server) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/signalbox-io/signalbox/internal/difftest"
+	"github.com/signalbox-io/signalbox/internal/engineprocess"
 	"github.com/signalbox-io/signalbox/internal/faults"
 	"github.com/signalbox-io/signalbox/internal/topology"
 )
@@ -18,12 +19,17 @@ import (
 //
 // A few rounds are a test; `make drills ROUNDS=200` plays as many as wanted.
 
+func TestMain(m *testing.M) {
+	engineprocess.Main()
+	faults.Main(m)
+}
+
 // starter starts a data server.
 type starter func(t testing.TB, extraArgs ...string) *difftest.Server
 
-func TestSentinelRounds(t *testing.T) { play(t, startEngine) }
+func TestSentinelRounds(t *testing.T) { play(t, engineprocess.Start) }
 
-func TestSentinelRoundsMixed(t *testing.T) { play(t, startEngine, difftest.Redis) }
+func TestSentinelRoundsMixed(t *testing.T) { play(t, engineprocess.Start, difftest.Redis) }
 
 // play plays the rounds on servers of these kinds, in turn.
 func play(t *testing.T, kinds ...starter) {

@@ -126,9 +126,7 @@ func (th *Thread) index(v, key Value, register int) Value {
 	return Nil
 }
 
-// SetIndex does v[key] = value, with metatables.
-func (th *Thread) SetIndex(v, key, value Value) { th.setIndex(v, key, value, -1) }
-
+// setIndex does v[key] = value, with metatables.
 func (th *Thread) setIndex(v, key, value Value, register int) {
 	th.passText(key)
 	for range maxMetaLoop {
