@@ -29,6 +29,7 @@ import (
 	"github.com/signalbox-io/signalbox/logging"
 	"github.com/signalbox-io/signalbox/metrics"
 	"github.com/signalbox-io/signalbox/queue"
+	"github.com/signalbox-io/signalbox/queue/history"
 	"github.com/signalbox-io/signalbox/queue/history/files"
 	"github.com/signalbox-io/signalbox/queue/history/sqlsink"
 	"github.com/signalbox-io/signalbox/queue/outbox"
@@ -50,6 +51,7 @@ var (
 	lease           *signalbox.Lease
 	q, empty        *queue.Queue
 	w               *queue.Worker
+	sink            history.Sink
 )
 
 // What is guarded by a lock.
