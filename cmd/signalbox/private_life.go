@@ -33,12 +33,11 @@ func (p *private) revive(ctx context.Context, say func(string)) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		p.outlive(ctx)
-		switch started, err := p.startAgain(ctx); {
-		case ctx.Err() != nil:
-		case err != nil:
+		switch former, err := p.startAgain(ctx); {
+		case former != "" && (err == nil || ctx.Err() != nil): // who is granted by the new one at once is told, too
+			say("the private local engine " + former + ", and what it knew is lost; another was started, and the queue is made anew")
+		case err != nil && ctx.Err() == nil:
 			say(err.Error())
-		case started != "":
-			say("the private local engine " + started + ", and what it knew is lost; another was started, and the queue is made anew")
 		}
 		select {
 		case <-tick.C:
