@@ -5,8 +5,6 @@ package jobs_test
 import (
 	"context"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,29 +15,10 @@ import (
 	"github.com/signalbox-io/signalbox/queue"
 )
 
-// startAnHourBehind starts a redis-server whose clock is an hour behind ours.
-func startAnHourBehind(t *testing.T) *difftest.Server {
-	t.Helper()
-	library, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
-	must(t, err)
-	env, err := exec.LookPath("env")
-	must(t, err)
-	if len(library) == 0 {
-		t.Fatal("libfaketime is not installed (Debian: apt-get install libfaketime)")
-	}
-	dir := t.TempDir()
-	return difftest.Start(t, func(port string) []string {
-		return []string{
-			env, "LD_PRELOAD=" + library[0] + " libc.so.6", "FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME=-3600", // in seconds
-			difftest.RedisServer(t), "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "no",
-		}
-	})
-}
-
 // TestJobsClockAhead: the clocks of programs do not move ticks.
 func TestJobsClockAhead(t *testing.T) {
 	faults.Begin(t)
-	s := startAnHourBehind(t)
+	s := difftest.ClockedRedis(t, []string{"FAKETIME=-3600"}) // an hour behind ours
 	q, err := queue.Open(t.Context(), "redis://"+s.Addr, "app")
 	must(t, err)
 	working, leave := context.WithCancel(context.Background())

@@ -5,8 +5,6 @@ package lossy_test
 import (
 	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,26 +15,11 @@ import (
 
 // The clocks of primary and replica differ.
 
-// off returns how to start a server whose clock is off, by a library that stands before the system's. Redis brings an
-// allocator of its own, which asks for the time before that library is ready, so the system's allocator goes before it.
+// off returns how to start a server whose clock is off.
 func off(by time.Duration) func(t *testing.T, extra ...string) *difftest.Server {
 	return func(t *testing.T, extra ...string) *difftest.Server {
 		t.Helper()
-		found, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
-		must(t, err)
-		env, err := exec.LookPath("env")
-		must(t, err)
-		if len(found) == 0 {
-			t.Fatal("libfaketime is not installed (Debian: apt-get install libfaketime)")
-		}
-		dir := t.TempDir()
-		return difftest.Start(t, func(port string) []string {
-			return append([]string{
-				env, "LD_PRELOAD=" + found[0] + " libc.so.6", "FAKETIME_DONT_FAKE_MONOTONIC=1",
-				fmt.Sprintf("FAKETIME=%+f", by.Seconds()), difftest.RedisServer(t), "--bind", "127.0.0.1", "--port", port,
-				"--dir", dir, "--save", "", "--appendonly", "no",
-			}, extra...)
-		})
+		return difftest.ClockedRedis(t, []string{fmt.Sprintf("FAKETIME=%+f", by.Seconds())}, extra...)
 	}
 }
 

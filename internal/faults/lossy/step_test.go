@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -31,23 +30,9 @@ type stepping struct {
 
 func startStepping(t *testing.T) *stepping {
 	t.Helper()
-	library, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
-	must(t, err)
-	env, err := exec.LookPath("env")
-	must(t, err)
-	if len(library) == 0 {
-		t.Fatal("libfaketime is not installed (Debian: apt-get install libfaketime)")
-	}
-	dir := t.TempDir()
-	s := &stepping{t: t, file: filepath.Join(dir, "offset")}
+	s := &stepping{t: t, file: filepath.Join(t.TempDir(), "offset")}
 	s.write(0)
-	s.Server = difftest.Start(t, func(port string) []string {
-		return []string{
-			env, "LD_PRELOAD=" + library[0] + " libc.so.6", "FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_NO_CACHE=1",
-			"FAKETIME_TIMESTAMP_FILE=" + s.file, difftest.RedisServer(t), "--bind", "127.0.0.1", "--port", port,
-			"--dir", dir, "--save", "", "--appendonly", "no",
-		}
-	})
+	s.Server = difftest.ClockedRedis(t, []string{"FAKETIME_NO_CACHE=1", "FAKETIME_TIMESTAMP_FILE=" + s.file})
 	s.client = dial(t, s.Server)
 	return s
 }
